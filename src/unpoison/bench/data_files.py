@@ -1,4 +1,4 @@
-"""Evaluation files by name: what `python -m benchmarks data get NAME` of a checkout wrote into one folder.
+"""Evaluation files by name, in the folder that `python -m benchmarks data get NAME` of a checkout writes.
 
 The files come from many authors, under their licences, and are not part of this package. Any `NAME.jsonl` in the folder
 is found by its name, so you can add your own files.

@@ -22,7 +22,7 @@ LIVE = "A running system"
 MAX_NAMED = 5
 """Rows and files that are named because they could not be read; the others are counted."""
 QUESTIONS, QUESTIONS_LIVE = 25, 10
-"""Questions that are made: from documents, and where each is asked of a running system again and again."""
+"""Default numbers of questions: for documents, and for a running system, which is asked each one repeatedly."""
 
 EXAMPLES = """\b
 Examples:

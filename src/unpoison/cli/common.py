@@ -230,7 +230,7 @@ class RowCounts:
 
 def say(message: str) -> None:
     """One line on standard error."""
-    print(plain(message), file=sys.stderr)  # noqa: T201  this is what the command line is for
+    print(plain(message), file=sys.stderr)  # noqa: T201  the output of the command
 
 
 MAX_GATES = 20

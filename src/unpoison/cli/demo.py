@@ -157,10 +157,10 @@ def demo(
     defenses: dict[str, Defense] = {name: registry.create("defenses", spec) for name, spec in DEFENSES.items()}
     cases = {count: [DemoCase.of(row, count, defenses) for row in rows] for count in (0, *POISONS)}
     written = {count: [DemoCase.of(row, count, defenses, question_first=False) for row in rows] for count in POISONS}
-    print(*_brief(cases, written), *_source_lines(), NEXT, sep="\n")  # noqa: T201  this is what the command line is for
+    print(*_brief(cases, written), *_source_lines(), NEXT, sep="\n")  # noqa: T201  the output of the command
     if html is not None:
         html.write_text(_page([case for count in POISONS for case in cases[count]]), encoding="utf-8")
-        print(f"\nwrote {html}")  # noqa: T201  this is what the command line is for
+        print(f"\nwrote {html}")  # noqa: T201  the output of the command
 
 
 def _page(attacked: Sequence[DemoCase]) -> str:
@@ -262,7 +262,7 @@ def _format_line(name: str, cells: Sequence[str]) -> str:
 
 
 def _source_lines() -> Iterator[str]:
-    """Guard's answers with their status, by its sources and where the lie is planted; 80 characters a line."""
+    """Guard's answers with their status, by sources and by the place of the lie; 80 characters a line."""
     from unpoison import Guard, Passage, Sources
 
     known: dict[str, list[str]] = {"known": list(HONEST)}

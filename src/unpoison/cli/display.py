@@ -21,7 +21,7 @@ __all__ = ["report_table", "screening_table", "show", "show_answer", "text_table
 
 
 PAGE_WIDTH = 120
-"""Columns where the output goes to a file or a pipe, which have no width of their own."""
+"""Columns for output to a file or a pipe."""
 
 MAX_DROPPED = 10
 """Dropped passages listed under an answer."""

@@ -151,7 +151,7 @@ def _prompt(text: str, default: str | None = None) -> str:
 
 
 def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:
-    """Questions about the passages that the system shows; one to be replaced where none can be made."""
+    """Write questions about the passages that the system shows, or one example to be replaced."""
     from unpoison.bench.check.cases import make_examples
     from unpoison.bench.redteam.discovery import shown_passages
     from unpoison.bench.redteam.http_target import HttpTarget

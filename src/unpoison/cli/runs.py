@@ -194,7 +194,7 @@ def measure(chosen: Chosen, folder: Path | None, jobs: int, outputs: Outputs) ->
     for path in outputs.files:
         write_report(report, path)
     if outputs.as_json:
-        print(as_json(report), end="")  # noqa: T201  this is what the command line is for
+        print(as_json(report), end="")  # noqa: T201  the output of the command
     else:
         show("Percent, with 95 % intervals. Clean: the same defense without an attack.", "")
         compared = (part for table in comparison_tables(report) for part in table.split(4))
@@ -325,7 +325,7 @@ def measure_over_time(
     for path, text_of in writers.items():
         write_text(path, text_of(study, table))
     if outputs.as_json:
-        print(over_time.as_json(study, table), end="")  # noqa: T201  this is what the command line is for
+        print(over_time.as_json(study, table), end="")  # noqa: T201  the output of the command
     else:
         show(over_time.study_summary(study), "Percent, with 95 % intervals.", "")
         for one in over_time.study_tables(study, table):

@@ -113,7 +113,7 @@ class LineChart:
 
     @property
     def groups(self) -> list[Group]:
-        """A group for each series, a little apart where several meet."""
+        """A group for each series, slightly apart if several meet."""
         places, groups = self.places, []
         for number, series in enumerate(self.series):
             aside = SPREAD * (number - (len(self.series) - 1) / 2) / max(len(self.series) - 1, 1)

@@ -162,7 +162,7 @@ def pieces_of(text: str, verdict: Verdict, limit: int) -> list[Piece]:
 
 
 def _with_edges(text: str, shown: str) -> str:
-    """The excerpt of a stretch with a space where the stretch begins or ends with one: spans may part a word."""
+    """The excerpt of a segment, with its leading and trailing space, because spans may split words."""
     begin, end = (" " if edge.isspace() else "" for edge in (text[:1], text[-1:]))
     return f"{begin}{shown.strip()}{end}" if shown.strip() else begin
 

@@ -44,7 +44,7 @@ class CausalModel:
         self.name = f"hf:{path}"
         self._max_new_tokens = at_least("max_new_tokens", max_new_tokens, 1)
         positions = getattr(self._model.config, "max_position_embeddings", None) or window
-        # Room for what follows the prompt: a reply, or an answer whose probability is wanted.
+        # Room behind the prompt for a reply, or for an answer to be scored.
         self._window = max(1, min(at_least("window", window, 8), positions - 2 * self._max_new_tokens))
 
     def propose(self, instruction: str, texts: Sequence[str], /, *, count: int, mass: float) -> list[list[str]]:
@@ -110,7 +110,7 @@ class CausalModel:
         return [int(i) for i in self._tokenizer(encodable(text), add_special_tokens=False)["input_ids"]]
 
     def _prompt_ids(self, prompt: Prompt, *, keep_closing: bool = False) -> list[int]:
-        """The prompt's ids, by the chat template where there is one; `keep_closing` continues the closing line."""
+        """The prompt's ids, by the chat template if there is one; `keep_closing` continues the closing line."""
         if self._tokenizer.chat_template is None:
             return self._ids(prompt.text() + ("" if keep_closing else "\n"))[-self._window :]
         messages: list[Any] = list(prompt.messages())

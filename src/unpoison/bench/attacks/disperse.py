@@ -133,12 +133,12 @@ def select_diverse(similarity: NDArray[np.float64], allowed: ArrayLike, count: i
 
 
 def mean_pairwise(similarity: NDArray[np.float64]) -> float:
-    """The mean similarity of distinct pairs, 0 where there is no pair."""
+    """The mean similarity of distinct pairs, 0 without a pair."""
     upper = similarity[np.triu_indices(len(similarity), 1)]
     return float(upper.mean()) if len(upper) else 0.0
 
 
 def threshold(similarities: Sequence[float] | NDArray[np.float64], top: int) -> float:
-    """The similarity that a text needs to be among the best `top`; minus infinity where there is room."""
+    """The similarity that a text needs to be among the best `top`; minus infinity if there is room."""
     ranked = np.sort(np.asarray(similarities, dtype=float))[::-1]
     return float(ranked[top - 1]) if len(ranked) >= top else -np.inf

@@ -262,7 +262,7 @@ def modifiable(tokens: Sequence[str], protected: Sequence[str]) -> list[int]:
 
 
 def overlap(reply: str, answer: str) -> float:
-    """Token F1 of a reply and the right answer, 1 where it contains the answer whole: a stand-in for p(a | q, d)."""
+    """Token F1 of a reply and the right answer, 1 if it contains the whole answer: a stand-in for p(a | q, d)."""
     if contains_answer(reply, answer):
         return 1.0
     reply_words, answer_words = {_bare(w) for w in reply.split()}, {_bare(w) for w in answer.split()}

@@ -34,7 +34,7 @@ _OPENINGS = (
 
 
 class Rewritten(NamedTuple):
-    """A rewritten text, and where words were replaced, how many, and how many content words could have been."""
+    """A rewritten text, with the numbers of replaced words and of content words if words were replaced."""
 
     text: str
     replaced: int | None = None

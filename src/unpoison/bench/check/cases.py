@@ -1,4 +1,4 @@
-"""The questions and attacks of a check, and whether the model still reads the lie."""
+"""The questions and attacks of a check, and whether the model reads the false claim."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OWNERS = {
     "several": (3, "from three new sources"),
     "own": (1, "in a source of your own"),
 }
-"""How many texts, and whose they are. `own`: where the true passage lies, as by who may write there."""
+"""The number of texts, and their owner. `own`: the source of the true passage, by somebody with write access."""
 
 COPIES = 3
 """Texts of the attack `copies`, whoever owns them, and pages of a lie to choose from."""
@@ -116,7 +116,7 @@ class InMemory:
 def make_examples(
     passages: Sequence[Passage], flagged: Collection[str], count: int
 ) -> tuple[tuple[Example, ...], tuple[Passage, ...]]:
-    """The questions, each with its gold passage, none where none can be made; and the collection, cut into passages.
+    """The questions, if any can be made, each with its gold passage; and the collection, cut into passages.
 
     Args:
         passages: The documents, each with an id.
@@ -186,7 +186,7 @@ def _target(attack: str, example: Example, position: int, clean: Context) -> Tar
 
 
 def _false_claim(example: Example) -> str:
-    """The wrong answer in the words of the true document, where these can hold it; without a final stop."""
+    """The wrong answer in the words of the true document, if possible; without a final stop."""
     right, wrong = example.correct_answers[0], example.incorrect_answers[0]
     proof = str(example.extra.get("proof", ""))
     lie = proof.replace(right, wrong) if proof != right else ""

@@ -69,7 +69,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class LiveFacts:
-    """What was done with a running system: questions asked for its documents, documents planted, and what went wrong.
+    """Facts on a running system: questions asked for its documents, planted documents, and errors.
 
     `planted` is None if nothing was to be planted; `plants` says whether it is known how.
     """
@@ -195,7 +195,7 @@ def _fields(outcome: Outcome) -> list[tuple[str, Any]]:
 # The recommended policy: sources of the present documents are known, all others are new.
 
 MAX_SHARE = 0.8
-"""An origin with a larger share of the documents does not tell sources apart, where a finer rule does."""
+"""An origin with a larger share of the documents does not distinguish sources; a finer rule is tried."""
 MIN_GROUP = 2
 """Documents of an origin, on average, by a finer rule; with fewer it names pages instead of sources."""
 MAX_KNOWN = 3000
@@ -237,12 +237,12 @@ def count_origins(passages: Sequence[Passage], keys: Mapping[str, Any]) -> Tally
 
 
 def policy_text(keys: Mapping[str, Any], source: str, flagged: Collection[str]) -> str:
-    """A policy as a YAML file, with what its reader should decide."""
+    """A policy as a YAML file, with comments for its reader."""
     import yaml
 
     lines = [
-        f"# Sources of {excerpt(source, 100)}, as `unpoison check` found them: everybody else is new.",
-        "# Move what anybody may write to `open`, and the few whose word decides to `trusted`.",
+        f"# Sources of {excerpt(source, 100)}, as `unpoison check` found them: all others are new.",
+        "# Move sites with user content to `open`, and the few decisive sources to `trusted`.",
     ]
     if flagged:
         lines.append(f"# The scan flagged {len(flagged):,}, look at these first: {excerpt(', '.join(flagged), 400)}")

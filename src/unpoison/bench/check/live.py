@@ -209,7 +209,7 @@ def _shielded(pace: Pace, work: Callable[[], T]) -> T:
 
 
 def _remove_old(journal: Path, config: Config, hosts: Hosts) -> None:
-    """Remove what a killed check has left, before it appears as a document.
+    """Remove documents that a killed check has left, before they count as the system's own.
 
     Raises:
         InputError: Something may still be there.

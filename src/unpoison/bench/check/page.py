@@ -33,7 +33,7 @@ def code_lines(policy: str, *, reader: bool) -> str:
 
 
 def headline(result: CheckResult) -> list[str]:
-    """The worst case behind the recommendation, of all writers and of those who cannot write into the user's sources.
+    """The worst case with the recommendation, for all attackers and for those without access to the user's sources.
 
     In answers of the reader where there is one, else in texts that reach the model.
     """
@@ -56,7 +56,7 @@ def check_page(result: CheckResult, code: str) -> str:
 
 
 def checked(result: CheckResult) -> str:
-    """What was checked, in one sentence."""
+    """One sentence on the checked documents."""
     unread = f", {result.unread:,} could not be read" if result.unread else ""
     if result.live is None:
         return f"Checked {result.source}: {count_noun(result.documents, 'document')}{unread}."
@@ -67,7 +67,7 @@ def checked(result: CheckResult) -> str:
 
 
 def sections(result: CheckResult, code: str) -> list[Section]:
-    """What a check shows, in five parts."""
+    """The five sections of a check."""
     findings = [(name, f"{value:.2f}", "; ".join(why) or "-") for name, value, why in result.findings]
     shown = [row for row in findings if row[0] in result.flagged] or findings[:3]
     origins = [(name or "(no source)", f"{n:,}", f"{100 * share:.1f}") for name, n, share in result.origins]
@@ -112,7 +112,7 @@ def _table(result: CheckResult, title: str, plain: str, guard: str) -> Table:
 
 
 def _behind(one: Outcome, *, answered: bool) -> Estimate:
-    """What is left behind the recommendation: wrong answers, or lies that are read."""
+    """The remaining risk with the recommendation: wrong answers, or lies that are read."""
     return one.answered_guard if answered and one.answered_guard is not None else one.guard
 
 
@@ -159,7 +159,7 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     if nameless:
         yield f"{nameless:,} of {result.documents:,} documents name no source and have no weight; give them one."
     elif len(result.origins) == 1 and result.documents > 1:
-        yield "All documents are of one origin and have one voice; tell its parts apart by folders or origin: path:N."
+        yield "All documents have one origin and thus one vote; distinguish its parts by folders or origin: path:N."
     if not result.reader:
         how = install_command("reader")
         yield f"The reader is not used, so no answers are measured here, and Guard cannot weigh claims by source: {how}"

@@ -62,7 +62,7 @@ def methods_of(defenses: Iterable[str]) -> dict[str, Method]:
 
     Raises:
         UnknownNameError: No such defense or option.
-        OptionError: A belief store: every run has a fresh one of its own.
+        OptionError: A belief store: every run creates its own.
     """
     methods = {}
     for spec in defenses:

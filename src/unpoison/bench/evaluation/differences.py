@@ -61,7 +61,7 @@ def variants(spec: str) -> dict[str, str]:
     """The option strings to measure for a row that does not say which variant it has, by variant.
 
     Returns:
-        `paper` and `reference`; only "" for a defense that has no variants, or where the option string names one.
+        `paper` and `reference`; only "" for a defense that has no variants, or if the option string names one.
     """
     name, options = parse(spec)
     method = _method(spec)
@@ -106,7 +106,7 @@ _SAME = {
     "debertav3": re.compile(r"deberta-v3-large-mnli-fever-anli-ling-wanli$"),
     "bart": re.compile(r"bart-large-mnli$"),
 }
-"""The papers' models, spelt without case and signs, by what an option string that names the same one looks like."""
+"""The papers' models, in lower case without punctuation, with a pattern of option strings for the same model."""
 
 _WRITING = frozenset({"astuterag", "instructrag", "trustrag", "no-rag", "discern", "madam", "paraphrase"})
 """Defenses that need a generator with knowledge or words of its own; a reader, which only copies, measures nothing."""
@@ -195,7 +195,7 @@ def _model_names(text: str) -> list[str]:
 
 
 class Differences:
-    """The measurable parts of a table, and their differences by row, by column and for the whole table.
+    """The measurable parts of a table, with their differences by row, column and table.
 
     Args:
         raw: The preset's file.
@@ -208,7 +208,7 @@ class Differences:
         self._setting = released_setting(str(raw["source"]).partition(",")[0])
 
     def scenario(self, row: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
-        """What is measured for one cell of the table; None if something is missing."""
+        """The scenario of one cell of the table; None if something is missing."""
         if self._column_lacks(column) or measurable(row, self._models["generator"]):
             return None
         stated = self._stated(row, column)
@@ -231,7 +231,7 @@ class Differences:
         return stated
 
     def _style(self, spec: str) -> str:
-        """The style with the released code's own words, where the paper's are asked for and answers are short."""
+        """The style with the released code's own words, if the paper's style is used and answers are short."""
         style = PromptStyle.of(spec)
         return str(replace(style, replay=True)) if style.paper and not style.long else spec
 
@@ -245,7 +245,7 @@ class Differences:
             yield {**row, "variant": variant, "defense": spec, "differs": differs}
 
     def any_scenario(self, table: Mapping[str, Any], column: Mapping[str, Any]) -> Scenario | None:
-        """What is measured in a column, in the first row that can be."""
+        """The scenario of a column in the first measurable row."""
         return next(
             (scenario for row in table["rows"] if (scenario := self.scenario(row, column)) is not None),
             None,
@@ -262,7 +262,7 @@ class Differences:
         return ""
 
     def of_row(self, table: Mapping[str, Any], row: Mapping[str, Any], measure: str) -> tuple[str, ...]:
-        """What changes this row, for one measure; why it is not measured, where it is not."""
+        """The differences of this row for one measure, or why it is not measured."""
         if why := measurable(row, self._models["generator"]):
             return (f"none: {why}",)
         return tuple(dict.fromkeys(self._of_row(table, row, measure)))
@@ -286,7 +286,7 @@ class Differences:
         yield from _phrases(self._raw, measure)
 
     def of_column(self, column: Mapping[str, Any], scenario: Scenario | None, measure: str) -> tuple[str, ...]:
-        """What changes this column; `scenario` is any that is measured in it."""
+        """The differences of this column; `scenario` is any scenario measured in it."""
         if why := self._column_lacks(column):
             return (f"none: {why}",)
         return tuple(dict.fromkeys(self._of_column(column, scenario, measure)))
@@ -341,7 +341,7 @@ class Differences:
 
 
 def _phrases(of: Mapping[str, Any], measure: str) -> Iterator[str]:
-    """What a preset's file says at a row, column or table, for every measure or for those named."""
+    """Differences in a preset's file at a row, column or table, for every measure or for those named."""
     for phrase in of.get("differs", ()):
         if isinstance(phrase, str):
             yield phrase

@@ -24,7 +24,7 @@ and noise: false and irrelevant documents of RAMDocs."""
 
 CORRECT = ("correct_answers", "correct_answer", "answers", "answer")
 INCORRECT = ("incorrect_answers", "incorrect_answer")
-"""Where a row keeps its answers, first match wins; each holds one or a list."""
+"""Fields of a row with answers; the first present one is used; each holds one or a list."""
 
 _PASSAGE_FIELDS = frozenset({"id", *TEXT_FIELDS, "title", "source", "score", "label", "attack", "rank"})
 _EXAMPLE_FIELDS = frozenset({"id", "dataset", *QUERY_FIELDS, *CORRECT, *INCORRECT, "passages"})
@@ -143,7 +143,7 @@ class Example:
         """Read one row of the documented format (`docs/data.md`).
 
         Args:
-            row: What a file holds, as a mapping.
+            row: A row of a file, as a mapping.
             default_id: The id of a row without one; by default a hash of its question.
 
         Raises:
@@ -228,7 +228,7 @@ def _text(row: Mapping[str, Any], name: str, default: str | None = None) -> str:
 
 
 def _answers(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """The texts of the first field that is there; an `answer` object is what an earlier `ask` wrote."""
+    """The texts of the first field that is there; an `answer` object is output of an earlier `ask`."""
     name = next((n for n in names if row.get(n) is not None and not isinstance(row[n], Mapping)), names[0])
     value = row.get(name)
     values = [] if value is None else value if isinstance(value, list) else [value]
@@ -245,7 +245,7 @@ class Problem:
         line: 1-based line of a JSON Lines file, or 1-based position in a JSON list.
         field: The field at fault.
         message: The sentence to print.
-        id: The row's id where it could be read.
+        id: The row's id if it could be read.
     """
 
     line: int
@@ -264,7 +264,7 @@ class Loaded(Sequence[Example]):
     A sequence of its examples.
 
     Attributes:
-        source: What `load` was given.
+        source: The argument of `load`.
         examples: The usable examples, in the source's order.
         problems: The rows left out.
         digest: `sha256:` and the hash of the bytes read.

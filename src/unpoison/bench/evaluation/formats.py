@@ -156,7 +156,7 @@ def _row(row: Mapping[str, Any], *, identifier: object, dataset: str, passages: 
 
 
 def _answers(row: Mapping[str, Any], name: str) -> list[str]:
-    """A list of answers, where some files give one answer alone and some a number."""
+    """A list of answers; some files have one answer alone, some a number."""
     value = row.get(name)
     values = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(answer, (str, int, float)) for answer in values):

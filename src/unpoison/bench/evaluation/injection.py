@@ -56,7 +56,7 @@ def poison_candidates(
 
     Args:
         example: The question that the texts were made for.
-        texts: What an attack crafted, or published texts (`example.poisons(...)`).
+        texts: Crafted texts of an attack, or published texts (`example.poisons(...)`).
         prefix: Put the question and a full stop in front of each text, as PoisonedRAG's black-box attack does.
     """
     candidates = []
@@ -73,7 +73,7 @@ def replace_at(
 ) -> Context:
     """Poison takes the place of the passages at these 0-based positions; the length stays (RobustRAG, RADAR).
 
-    With `append` what lies behind the last passage goes to the end, in the order of the positions.
+    With `append`, poison at positions behind the last passage goes to the end, in order.
 
     Raises:
         InputError: A position outside the context or named twice, or not one position for each poison.
@@ -158,7 +158,7 @@ def retrieve_corpus(
     """Plant all poison in the corpus and retrieve the `k` best passages for each question.
 
     The poison of every question competes for every question, as in a poisoned collection. A corpus passage is gold
-    where the question lists the same text as gold.
+    if the question lists the same text as gold.
 
     Args:
         examples: The questions.
@@ -209,7 +209,7 @@ def dense_search(encoder: Encoder) -> Search:
 
 
 def hybrid_search(encoder: Encoder, by_words: Search = nearest) -> Search:
-    """BM25 and an encoder by the sum of 1 / (60 + rank), over the best 100 of each, or `count` where that is more."""
+    """BM25 and an encoder by the sum of 1 / (60 + rank), over the best 100 of each, or `count` if larger."""
 
     def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
         depth = max(count, 100)
@@ -310,7 +310,7 @@ def with_owners(
             writes, `known:N` N sources that were seen for other questions, in turn, `sleepers:N` N of the attacker's
             own that were honest long enough to be known; "" leaves them as they are.
         example: The question.
-        poisons: What is planted for it.
+        poisons: Its planted texts.
         known: Addresses of established sources, from `frequent_sources`.
         seed: Chooses among these.
 

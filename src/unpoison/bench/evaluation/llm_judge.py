@@ -51,9 +51,9 @@ def judge_prompt(question: str, reference: str, answer: str) -> Prompt:
     """Ask for an assessment and three scores.
 
     Args:
-        question: What was asked.
-        reference: What is true.
-        answer: What is graded; cut at a line that begins with "####", as RADAR's code does.
+        question: The question.
+        reference: A true text.
+        answer: The answer; cut at a line that begins with "####", as RADAR's code does.
     """
     graded = answer.split("\n####", 1)[0]
     notes = {"Reference": reference, "Answer": graded}
@@ -91,9 +91,9 @@ def grade_prompt(question: str, correct: Sequence[str], answer: str) -> Prompt:
     """Ask for one of three grades.
 
     Args:
-        question: What was asked.
+        question: The question.
         correct: The right answers, any of which is enough.
-        answer: What is graded.
+        answer: The answer.
     """
     notes = {"Right answers": "; ".join(correct), "Reply": answer}
     return Prompt("free", _GRADES, question, notes=notes, closing="The grade (A, B or C):", max_tokens=5)
@@ -125,7 +125,7 @@ class JudgeOptions(TypedDict, total=False):
 def judge_run(measured: Run, judge: Generator, **options: Unpack[JudgeOptions]) -> Run:
     """Score every answer of a run that has a reference.
 
-    Judgements are kept in the run's folder, so an interrupted pass goes on where it stopped. An answer that the judge
+    Judgements are kept in the run's folder, so an interrupted pass resumes. An answer that the judge
     failed on stays without scores and is tried again the next time.
 
     Args:

@@ -1,4 +1,4 @@
-"""Every measured figure by name, each defined by what one record contributes to it.
+"""Every measured figure by name, each defined by the contribution of one record.
 
 A figure is a pooled share: the sum of the records' first numbers by the sum of their second. A record to which it does
 not apply contributes (0, 0). So one definition serves the table, the interval and the paired comparison.
@@ -24,7 +24,7 @@ __all__ = ["MEASURES", "Better", "Measure", "counted", "measure", "parts_of"]
 T = TypeVar("T")
 
 Parts = Callable[[Record], tuple[float, float]]
-"""What one record contributes, (numerator, denominator); the denominator is 0 where the measure does not apply."""
+"""The contribution of one record, (numerator, denominator); the denominator is 0 if the measure does not apply."""
 
 Better = Literal["higher", "lower", ""]
 
@@ -34,11 +34,11 @@ class Measure(Generic[T]):
     """One figure, of records of an evaluation or of trials of a red-team test.
 
     Attributes:
-        name: What tables, JSON and code call it.
+        name: Its name in tables, JSON and code.
         title: A short heading.
         meaning: One sentence.
         better: Which direction is good; "" if it depends.
-        parts: What one record contributes.
+        parts: The contribution of one record.
         unit: share (0 to 1), seconds, or number (per question).
         yes_no: Whether each record counts once and says yes or no: Wilson's interval and McNemar's test apply. The
             interval of the others is a bootstrap over questions.
@@ -164,7 +164,7 @@ def _clean_kept(record: Record) -> tuple[float, float]:
 
 
 def _auroc(record: Record) -> tuple[float, float]:
-    """Nothing where poison or the rest is absent, or a score is not finite."""
+    """None if poison or clean passages are absent, or a score is not finite."""
     suspicion = [-verdict.score for verdict in record.verdicts]
     if not all(map(isfinite, suspicion)):
         return 0, 0
@@ -173,7 +173,7 @@ def _auroc(record: Record) -> tuple[float, float]:
 
 
 def parts_of(count: float | None, of: float = 1) -> tuple[float, float]:
-    """What a record contributes with a number by another; nothing where it is not known."""
+    """The contribution of one number divided by another; none if unknown."""
     return (0, 0) if count is None else (count, of)
 
 

@@ -1,4 +1,4 @@
-"""A poisoned data set, row by row, in the shared format: what `unpoison attack` writes."""
+"""A poisoned data set, row by row, in the shared format, for `unpoison attack`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Planted:
     Attributes:
         example: Its id.
         row: The question in the shared format, with the poison in place; empty after a failure.
-        texts: What was planted.
+        texts: The planted texts.
         error: Why nothing was, None otherwise.
     """
 

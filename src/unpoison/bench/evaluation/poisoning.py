@@ -1,4 +1,4 @@
-"""Poison, from the attack to the context: crafted for each target, then put where the scenario says.
+"""Poison, from the attack to the context: crafted for each target, then placed by the scenario's policy.
 
 Crafting keeps a journal, one line for each target; an error of one target is part of the result. A staged
 question is the input of the defense, with the poison in place.
@@ -48,7 +48,7 @@ class CraftedPoison:
     Attributes:
         example: The target's id.
         texts: The poison; empty after a failure.
-        error: What went wrong, None otherwise.
+        error: The error, or None.
     """
 
     example: str
@@ -144,7 +144,7 @@ class Staged:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
+        """Read the output of `to_dict`.
 
         Raises:
             InputError: A field is missing or malformed.
@@ -168,14 +168,14 @@ def stage(
     retriever: Encoder | None = None,
     known: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Staged]:
-    """Put the poison where the scenario says.
+    """Place the poison by the scenario's policy.
 
     Args:
         scenario: Policy, positions, k, and how many poisons.
         examples: The questions.
         clean: The undisturbed context of each, by the example's id.
         corpus: The clean passages, for the policy corpus.
-        attack: What was crafted with; None for no attack.
+        attack: The attack, or None.
         crafted: The texts for each question, by the example's id.
         retriever: An encoder, alone or with BM25 as the scenario says; None for BM25.
         known: For each question the established sources that an attacker may own (`injection.frequent_sources`).

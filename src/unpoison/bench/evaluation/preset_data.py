@@ -1,4 +1,4 @@
-"""The files behind the papers' tables.
+"""The files of the papers' tables.
 
 The tables are YAML files of this package: `data/presets`, and `data/stream_presets` for those over time. Their data
 sets are local files, with their differences from the papers'. `data/replay.yaml` has the settings of each paper's
@@ -30,7 +30,7 @@ def preset_files(folder: str) -> list[str]:
 
 @cache
 def preset_file(folder: str, name: str) -> Mapping[str, Any]:
-    """What a preset's file holds.
+    """The contents of a preset's file.
 
     Raises:
         UnknownNameError: No such preset; the message names the nearest.
@@ -63,7 +63,7 @@ RELEASED = {
     "nq_web": "open_nq.json",
     "triviaqa_web": "triviaqa.json",
 }
-"""What RADAR's code reads, by the name that it has in `Static/data` of its repository, Etherealllllll/RADAR_code."""
+"""Files that RADAR's code reads, by their names in `Static/data` of its repository, Etherealllllll/RADAR_code."""
 
 
 class PaperData:
@@ -74,7 +74,7 @@ class PaperData:
         differs: How the data differs from the paper's, by alias; "" if it does not.
         clean: How the clean passages that fill contexts differ from the paper's, by alias.
         replayed: The aliases with released data; the texts of the released code are available then.
-        lacks: What is missing, one sentence each.
+        lacks: Missing data, one sentence each.
     """
 
     def __init__(self, wanted: Mapping[str, int], given: str | Path | None, limit: int | None) -> None:
@@ -129,7 +129,7 @@ class PaperData:
 
 
 def _spec(alias: str, folder: Path) -> str | None:
-    """What reads a data set in this folder, in our format or as RADAR released it; None if it is not there."""
+    """The option string of a data set in this folder, in our format or as RADAR released it; None if missing."""
     file, released = folder / DATA[alias][1], folder / RELEASED.get(alias, "")
     if file.is_file():
         return str(file)
@@ -151,7 +151,7 @@ def _settings() -> Mapping[str, Any]:
 
 
 def released_setting(name: str) -> Mapping[str, Any]:
-    """What decided a paper's figures in its released code, by its name; of `BEIR`, how many documents were ranked."""
+    """The settings of a paper's released code, by its name; for `BEIR`, the numbers of ranked documents."""
     setting: Mapping[str, Any] = _settings()[name]
     return setting
 

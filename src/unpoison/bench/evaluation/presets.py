@@ -36,7 +36,7 @@ class PublishedNumber:
         measure: The name of the measure that comes closest here.
         value: The published number in the unit of the measure, a share or a score; None if the paper draws it
             without printing it.
-        scenario: What is measured for it; None if this machine or package cannot.
+        scenario: The scenario measured for it; None if it cannot be measured here.
         bound: "<" or ">" where the paper says only that the value is below or above; "" if it prints it.
         spread: The standard deviation over the paper's seeds, in the unit of the value; None if it prints none.
         row_differs: How the measurement of the row differs from the paper's, or why there is none, each `code: detail`.
@@ -76,14 +76,14 @@ class Preset:
     """A paper's table, ready to be measured again.
 
     Attributes:
-        name: What users type.
-        title: What the table shows.
+        name: Its name in options.
+        title: The title of the table.
         source: The paper and the table.
         about: How the scenarios follow the paper, in a sentence or two.
-        used: What the paper used: data, encoder, retriever, generator, NLI model.
-        scenarios: What to run; empty when something is lacking for all of it.
+        used: The paper's data, encoder, retriever, generator and NLI model.
+        scenarios: The scenarios; empty if none can be measured.
         published: Every number of the table, in its order.
-        lacks: What data is missing, one sentence each.
+        lacks: Missing data, one sentence each.
         seeds: With each of them everything is measured; the scenarios of `published` have the first.
     """
 
@@ -146,7 +146,7 @@ def load_preset(
     limit: int | None = None,
     grader: str | None = None,
 ) -> Preset:
-    """Read a preset and fit it to what this machine has.
+    """Read a preset and fit it to the local data and models.
 
     Args:
         name: One of `preset_names()`.
@@ -158,7 +158,7 @@ def load_preset(
         nli: Stands in for the paper's NLI model.
         seed: Of every scenario; several measure everything with each, and tables then have mean and spread.
         limit: Only the first questions of each data set.
-        grader: Who grades replies as the paper's grader did, where it had one; None goes by the words of the replies.
+        grader: The model that grades replies if the paper used a grader; None matches words.
 
     Raises:
         UnknownNameError: No such preset.

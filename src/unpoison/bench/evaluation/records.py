@@ -134,7 +134,7 @@ class Record:
         screening_seconds: Wall time of the screening alone; of the whole answer for defenses that cannot be split.
         seconds: Wall time of screening and answer.
         calls: Prompts that the generator was sent, cached ones included.
-        prompt_tokens, completion_tokens: None if the generator does not say.
+        prompt_tokens, completion_tokens: None if the generator does not report them.
         judged: A judge's scores for accuracy, relevance and coherence, 1 to 10; None if one is missing.
         grade: A, B or C: the reply is correct, incorrect or not attempted; None without a grader.
         unanswered: Whether an answer was wanted and the defense failed.
@@ -179,7 +179,7 @@ class Record:
 
     @property
     def settled(self) -> bool:
-        """Whether an answer was given as the answer: where sources disagree, both sides are shown, and none counts."""
+        """False for an answer that shows a disagreement of sources: it counts as neither right nor wrong."""
         return self.status != "disputed"
 
     @property
@@ -200,13 +200,13 @@ class Record:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """All positions by trust: the kept best first, then the dropped by score, in input order where scores tie."""
+        """All positions by trust: the kept best first, then the dropped by score, in input order if scores tie."""
         dropped = [verdict for verdict in self.verdicts if not verdict.kept]
         return (*self.kept, *(verdict.index for verdict in sorted(dropped, key=lambda verdict: -verdict.score)))
 
     @property
     def tally(self) -> CellTally:
-        """What was dropped and kept, by kind."""
+        """Dropped and kept passages, by kind."""
         return tally(self.size, self.kept, frozenset(self.poison), frozenset(self.gold))
 
 
@@ -216,7 +216,7 @@ class Cell:
 
     Attributes:
         id: The scenario's hash; names its file of records.
-        scenario: What is measured.
+        scenario: The scenario.
         contexts: The hash that names the file of contexts; scenarios with equal ones showed the same passages.
         expected: How many questions it asks.
         records: In the order of the data set; fewer than `expected` when the run was interrupted.

@@ -261,8 +261,8 @@ def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, fi
     """The record of a defense for one question.
 
     Args:
-        staged: What it is shown.
-        defense: Screens, and answers in its own way where it has one.
+        staged: Its input.
+        defense: Screens, and answers if it has a method of its own.
         plain: Answers from the kept passages for all others; an architecture other than plain for every defense. None
             measures the screening only.
         final: How many of the kept passages it reads.

@@ -64,8 +64,8 @@ class Run:
     """A run, finished or not.
 
     Attributes:
-        folder: Where it is.
-        manifest: What was run: `scenarios`, `data` with digests and the rows left out, `versions`, `command`,
+        folder: Its folder.
+        manifest: `scenarios`, `data` with digests and the rows left out, `versions`, `command`,
             `started`, `finished` (None when it was interrupted).
         cells: In the order of the scenarios.
     """
@@ -80,7 +80,7 @@ class Run:
         return all(cell.complete for cell in self.cells)
 
     def read_contexts(self, cell: Cell) -> dict[str, Staged]:
-        """What the defense was shown, by the example's id; empty if that was not reached."""
+        """The input of the defense, by the example's id; empty if that was not reached."""
         contexts = map(Staged.from_dict, read_rows(file_of(self.folder, "contexts", cell.contexts)))
         return {context.example: context for context in contexts}
 

@@ -58,13 +58,13 @@ PLACED = ("replace-at", "replace-or-append")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is measured in one cell: data x attack x injection x defense x models x seed.
+    """The setup of one cell: data x attack x injection x defense x models x seed.
 
     Models, attacks and defenses are option strings. A scenario that plants nothing is normalised to attack "none",
     0 poisons, no position, no prefix; so all attacks share one clean twin.
 
     Attributes:
-        data: What `unpoison.bench.evaluation.load` takes.
+        data: As for `unpoison.bench.evaluation.load`.
         corpus: A file of clean passages to fill contexts from; "" for none.
         attack: Option string of an attack, or "none".
         poisons: How many texts are planted per question, at most as many as a question has passages (5,000).

@@ -38,9 +38,9 @@ class PublishedOverTime:
     """One number of a paper.
 
     Attributes:
-        attack: What the row is called; a key of `StreamPreset.attacks`.
+        attack: The name of the row; a key of `StreamPreset.attacks`.
         method: The paper's name of it; `StreamPreset.variants_of(method)` has the measured methods.
-        measure: What is counted.
+        measure: The measure.
         value: The published share, in [0, 1].
     """
 
@@ -55,16 +55,16 @@ class StreamPreset:
     """A paper's table over time.
 
     Attributes:
-        name: What users type.
-        title: What the table shows.
+        name: Its name in options.
+        title: The title of the table.
         source: The paper and the table.
         about: How the study follows the paper.
-        used: What the paper used: data, generator, NLI model.
-        methods: By the paper's name, and its variant where it has several, the methods that the generator can run.
+        used: The paper's data, generator and NLI model.
+        methods: By the paper's name, and its variant if it has several, the methods that the generator can run.
         attacks: By the paper's name, option string of the attack and its place from 1; see `streams.ATTACKS`.
         published: Every number of the table, in its order.
         lacking: By method, why it is not measured.
-        differs: In what every number is not measured as the paper's, each `code: detail`.
+        differs: Differences that affect every number, each `code: detail`.
         method_differs, attack_differs: The same by key of `methods` and of `attacks`.
     """
 

@@ -114,10 +114,10 @@ class StreamResult:
 
 @dataclass(frozen=True, slots=True)
 class StreamStudy:
-    """What every method did under every attack.
+    """The results of every method under every attack.
 
     Attributes:
-        data: Where the questions are from.
+        data: The source of the questions.
         models: Option strings of the generator, the NLI model and the encoder.
         timelines: The questions.
         methods: By name, in the order of the tables.
@@ -144,7 +144,7 @@ class StreamStudy:
 
     @property
     def moments(self) -> tuple[str, ...]:
-        """What each step is called: its time, where all questions have the same times, or else its number from 1."""
+        """Labels of the steps: their times if all questions have the same, otherwise numbers from 1."""
         times = {timeline.times for timeline in self.timelines}
         if len(times) == 1:
             (common,) = times
@@ -173,7 +173,7 @@ def run_study(
         methods: By name; see `methods_of`.
         attacks: By name; see `ATTACKS`. An attack must need no model.
         generator: Answers, for all methods.
-        nli: Judges pairs of answers, for the methods that take one; None for what suits the generator.
+        nli: Judges pairs of answers, for the methods that take one; None for the generator's default.
         encoder: Compares texts, for the methods that take one.
         limit: The first questions only.
         limits: Bounds on the model calls of one answer.

@@ -23,7 +23,7 @@ COMPARED = ("poisoned", "asr", "accuracy", "gold_kept", "clean_kept")
 """The measures in which defenses are compared unless others are named."""
 
 SIGNIFICANT = 0.05
-"""Two defenses differ where the corrected p-value is lower."""
+"""Two defenses differ if the corrected p-value is lower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Summary:
 
     Attributes:
         id: The cell's.
-        scenario: What was measured.
+        scenario: The scenario.
         expected: How many questions it asks.
         done: How many have a record, failed ones included.
         failed: How many of those failed.
@@ -40,7 +40,7 @@ class Summary:
         poison_ranks: How often poison stood on each 1-based rank of the defense's order, dropped passages last.
         gold_ranks: The same for the annotated passages.
         twin: The id of the clean cell with everything else equal, or None.
-        problems: What went wrong and how often, most frequent first.
+        problems: Errors and their numbers, most frequent first.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Comparison:
 
     Attributes:
         first, second: The ids of their cells.
-        scenario: What both share; its defense is the first one's.
+        scenario: The common scenario, with the first defense.
         defenses: The option strings of the first and of the second.
         measure: The measure's name.
         difference: The second's figure minus the first's, paired by question: the mean of the per-question values. Its
@@ -95,7 +95,7 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Whether the corrected p-value is below 0.05; never where the 95 % interval holds 0."""
+        """Whether the corrected p-value is below 0.05; never if the 95 % interval contains 0."""
         return self.corrected < SIGNIFICANT
 
     def to_dict(self) -> dict[str, Any]:

@@ -36,8 +36,8 @@ class Timeline:
 
     Attributes:
         id: The question's id.
-        times: When each step holds, in order.
-        steps: What holds then: the question, its right answers, the attacker's, and the passages.
+        times: The time of each step, in order.
+        steps: At each time the question, its right answers, the attacker's, and the passages.
     """
 
     id: str
@@ -102,7 +102,7 @@ def step_context(example: Example, poison: PoisonText | None = None, position: i
 
     Args:
         example: The step.
-        poison: What an attack crafted for it; None for no attack.
+        poison: The attack's text for it, or None.
         position: Its 1-based place; None for the last.
     """
     (context,) = clean_contexts([example], max(1, len(example.passages)), order="rank")

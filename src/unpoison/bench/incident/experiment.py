@@ -27,7 +27,7 @@ class Asked(Protocol):
 
 
 class Experiment:
-    """A target, the store that it reads, and the store where documents are withheld.
+    """A target, its store, and the store for withheld documents.
 
     Every move is written to the journal before it is done, with the whole document. After an interrupted run, the next
     one with the same journal first restores the withheld documents; `unpoison quarantine --restore` does the same.

@@ -23,7 +23,7 @@ is; answer: the text under a heading that is a question; gap: a number left out 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a sentence says, as a question with its answer.
+    """A fact of a sentence as a question with its answer.
 
     Attributes:
         kind: By which rule it was found.
@@ -100,7 +100,7 @@ MAX_SENTENCES = 5000
 
 
 def facts_of(heading: str, paragraphs: Sequence[str]) -> Iterator[Fact]:
-    """The facts under one heading, each rule's on its own; O(n) in the words. What holds code is left alone."""
+    """The facts under one heading, each rule's on its own; O(n) in the words. Code is skipped."""
     if heading.endswith("?") and paragraphs:
         yield from _heading_facts(heading, paragraphs[0])
     for paragraph in paragraphs[:MAX_SENTENCES]:
@@ -136,7 +136,7 @@ def _strip_markup(text: str) -> str:
 
 
 def _heading_facts(heading: str, paragraph: str) -> Iterator[Fact]:
-    """What the first sentence under a question says: a number in it, or the whole of a short one."""
+    """The answer in the first sentence under a question: a number in it, or a short sentence as a whole."""
     first = next(_sentences(paragraph), "")
     words = first.rstrip(".").split()
     numbers = [i for i, word in enumerate(words) if _number(word)]
@@ -302,7 +302,7 @@ def _year(word: str) -> bool:
 
 
 def _quantity(words: Sequence[str], number: int) -> tuple[list[str], str, int]:
-    """The number with its unit, the unit, and where the quantity ends."""
+    """The number with its unit, the unit, and the end of the quantity."""
     bare = words[number].rstrip(",;:")
     if bare.endswith("%") or bare[0] in "$€£":
         return [bare], "%" if bare.endswith("%") else bare[0], number + 1

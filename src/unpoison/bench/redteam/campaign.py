@@ -128,7 +128,7 @@ class Campaign:
         progress: Called after every finished question.
 
     Attributes:
-        problems: Why it ended early, and what else concerns the whole run.
+        problems: Reasons for an early end, and further remarks on the whole run.
     """
 
     def __init__(

@@ -50,8 +50,8 @@ def clean(
     Args:
         path: The journal.
         hosts: Where requests may go.
-        config: The configuration, where the target is Python code: a journal is data, and names no code to be run; and
-            where the target has moved.
+        config: The configuration, needed for a target in Python, since a journal never names code to run, and for a
+            target that has moved.
         clock: Time.
         progress: Called after every document.
 

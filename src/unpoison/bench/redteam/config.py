@@ -1,6 +1,6 @@
 """The configuration of a test, a YAML file: target, questions, attacks and limits.
 
-Whatever is misspelled, missing or unusable is reported before anything is sent.
+Misspelled, missing and unusable fields are reported before anything is sent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RequestLimits(SettingsSection):
 
 
 class Wait(SettingsSection):
-    """The section `wait`: how long a system may take to index what is planted.
+    """The section `wait`: how long a system may take to index planted documents.
 
     Attributes:
         seconds: The longest wait until a document is served, or is gone, 0 to 3600; 0 asks once.
@@ -68,7 +68,7 @@ def _read_attacks(value: Any) -> tuple[str, ...]:
 
 
 class Config(SettingsSection):
-    """What a test does.
+    """The configuration of a test.
 
     Attributes:
         target: The description of the system, as written (`build_target`).

@@ -1,4 +1,4 @@
-"""Detects how to ask a running system, add and remove documents: from its OpenAPI page and its first reply.
+"""Detects the endpoints of a running system for asking and for adding and removing documents.
 
 Operations and fields are chosen by their names. It is a guess; the rehearsal of a test tries it. Page and replies are
 untrusted: their size, references and depth are bounded, they name no host and no variable of the environment.
@@ -32,7 +32,7 @@ SEEDS = (
     "What are the rules, and what are the exceptions?",
     "How does it work, and what does it cost?",
 )
-"""Asked where no question is given; each has words that many documents have."""
+"""Default questions; each has words that occur in many documents."""
 
 MAX_ASKED, MAX_SHOWN = 30, 200
 """Limits of questions asked and passages collected."""
@@ -96,7 +96,7 @@ def discover(
     questions: Sequence[str] = SEEDS,
     environment: Mapping[str, str] = os.environ,
 ) -> dict[str, Any]:
-    """The section `target` for a system, with `plant` and `remove` where its OpenAPI page describes them.
+    """The section `target` for a system, with `plant` and `remove` if its OpenAPI page describes them.
 
     Args:
         where: Its address, the address that answers, or that of its OpenAPI page.
@@ -183,11 +183,11 @@ _MESSAGES = [{"role": "user", "content": "{question}"}]
 
 
 def reply_paths(reply: HttpReply, *, empty: bool = False) -> dict[str, str]:
-    """The paths of `answer`, and of `passages` where there are some, in a reply or in the events of a stream.
+    """The paths of `answer`, and of `passages` if there are any, in a reply or in the events of a stream.
 
     Args:
         reply: The reply.
-        empty: Whether a list without members counts where it is called as passages are.
+        empty: Whether an empty list counts if its name is one of passages.
     """
     if reply.events is None:
         try:
@@ -209,7 +209,7 @@ def reply_paths(reply: HttpReply, *, empty: bool = False) -> dict[str, str]:
 
 
 def _fields(value: Any) -> Iterator[tuple[str, str, Any]]:
-    """(path, name in small letters, member) of every field, the shallowest first; of a list its first member's."""
+    """(path, lower-case name, member) of every field, the shallowest first; of lists only the first member."""
     waiting, looked = deque[tuple[str, Any, int]]([("$", value, 0)]), 0
     while waiting and looked < 1000:
         path, held, depth = waiting.popleft()
@@ -226,7 +226,7 @@ def _fields(value: Any) -> Iterator[tuple[str, str, Any]]:
 
 def _is_passage(value: Any) -> bool:
     if isinstance(value, str):
-        return len(value.split()) > 3  # with fewer words it is a name
+        return len(value.split()) > 3  # shorter strings are names
     try:
         return isinstance(value, Mapping) and bool(Passage.of(value).text)
     except InputError:
@@ -238,7 +238,7 @@ class OpenApi:
 
     Args:
         values: The document.
-        base: Scheme, host and port where it was found; another server that it names is not used.
+        base: Scheme, host and port of the page; other servers that it names are not used.
     """
 
     def __init__(self, values: Mapping[str, Any], base: str) -> None:
@@ -399,7 +399,7 @@ def shown_passages(
 
 
 def _place(name: str, kind: str) -> str | None:
-    """The place for a field of this name in a call of this kind; None where none is known."""
+    """The place for a field of this name in a call of this kind; None if unknown."""
     return next((place for place, names in PLACES[kind].items() if name.lower() in names), None)
 
 

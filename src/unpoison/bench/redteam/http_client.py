@@ -105,7 +105,7 @@ class Secrets:
 
         Args:
             name: The variable.
-            secret: Whether it is one in any case, as in a header; otherwise its name decides.
+            secret: Whether it is always a secret, as in a header; otherwise its name decides.
 
         Raises:
             OptionError: It is not set.

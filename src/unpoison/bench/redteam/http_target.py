@@ -247,7 +247,7 @@ class HttpTarget:
         if calls.plant is not None and calls.plant.id is None:
             self.own_ids = self._own_ids
         for call in (calls.ask, calls.plant, calls.remove):
-            if call is not None:  # what is not set or not allowed is said before a request
+            if call is not None:  # missing variables and forbidden hosts fail before any request
                 hosts.check(self._fill(call, {})[1]["url"])
 
     def ask(self, question: str) -> TargetReply:
@@ -259,7 +259,7 @@ class HttpTarget:
         return self.read_answer(self.ask_raw(question))
 
     def ask_raw(self, question: str, *, allowed: Collection[int] = ()) -> HttpReply:
-        """The reply to a question; one of a status besides those of success where it is allowed.
+        """The reply to a question, successful or with an allowed status.
 
         Raises:
             TargetError: There is none.
@@ -327,7 +327,7 @@ class HttpTarget:
         return self.client.send(what, method, allowed=allowed, **sent)
 
     def _fill(self, call: Request, values: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-        """The method, and what `HttpClient.send` takes."""
+        """The method, and the arguments of `HttpClient.send`."""
         fill = self.client.fill
         sent: dict[str, Any] = {"url": fill(call.url, values, url=True)}
         sent["headers"] = fill({**self._calls.headers, **call.headers}, values, header=True)

@@ -39,7 +39,7 @@ class PlantRecord:
 
     Attributes:
         canary: Its mark.
-        question, attack: What it was planted for.
+        question, attack: The question and the attack it was planted for.
         own: Ids that we chose; known even if the reply was lost.
         handles: Ids that the target gave; None if no reply is known.
         refused: The target certainly did not plant it.
@@ -189,8 +189,8 @@ class RunJournal(Closing):
     def append(self, event: str, **fields: Any) -> None:
         """Write one event durably: it survives a killed process.
 
-        What is about to be planted and the ids to remove it by are synced to disk and survive a power cut; without the
-        other events, something is removed again.
+        Planned documents and their ids are synced to disk and survive a power cut; if other events are lost, a document
+        is removed twice.
 
         Raises:
             OSError: It could not be written whole.

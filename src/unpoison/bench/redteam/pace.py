@@ -39,7 +39,7 @@ class Clock:
 
 
 class Pace:
-    """Calls a target within limits and retries where that may help. Thread-safe.
+    """Calls a target within limits and retries if that may help. Thread-safe.
 
     Args:
         limits: The limits.
@@ -88,8 +88,8 @@ class Pace:
         Args:
             what: For messages, such as "ask".
             work: The call.
-            repeat: Whether it may be called again although the last try may have had an effect.
-            removing: Whether it is retried in a stopped run too.
+            repeat: Whether it may be called again after a try that may have had an effect.
+            removing: Whether to retry in a stopped run too.
 
         Raises:
             TargetError: It failed for good.

@@ -48,7 +48,7 @@ class PlantOutcome:
         seconds: How long it took.
         read: How many of them the system read; None if it does not tell.
         positions: Which passage of the reply is which document.
-        stage, error: Where it failed (plant, ask, gone) and why; "" if it did not.
+        stage, error: The stage that failed (plant, ask, gone) and the reason; "" without a failure.
         left: Why a document may still be there; "" where all are removed.
         still_read: Whether the system still reads a removed document.
     """
@@ -105,8 +105,8 @@ class Planter:
         """Plant documents, ask until an answer was made from them or the wait is over, remove them, and ask again.
 
         Args:
-            documents: What is planted.
-            question: What is asked.
+            documents: The documents to plant.
+            question: The question to ask.
             example: The question's id, for the journal.
             attack: Its name, for the journal.
             honest: Hashes of passages that the system read before.
@@ -152,7 +152,7 @@ class Planter:
             Why it was not read, "" if it was.
 
         Raises:
-            TargetError: It could not be planted or removed; what may remain is named.
+            TargetError: It could not be planted or removed; the message names a document that may remain.
         """
         canary = new_canary()
         document, question = TargetDocument(TEXT.replace("{}", canary), canary), QUESTION.format(canary)

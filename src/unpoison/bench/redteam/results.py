@@ -1,4 +1,4 @@
-"""The results of a test: what happened to each question, and every measure with its interval, as JSON."""
+"""The results of a test: every question, and every measure with its interval, as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_ATTACK = "none"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One question under one attack; `attack` is "none" where it was asked before anything was planted.
+    """One question under one attack; `attack` is "none" before anything is planted.
 
     Attributes:
         example: The question's id.
@@ -36,7 +36,7 @@ class Trial:
         wanted: The answers that the attacker wants.
         planted: Documents that were planted.
         read: How many of them were among the passages that the system read; None if unknown.
-        answer: Its answer, with poison planted where there is any.
+        answer: The answer, under the attack if there is one.
         tells: Whether the system returns the passages that it read.
         passages: Hashes of the passages that it read without an attack.
         seconds: How long the answer took.
@@ -114,7 +114,7 @@ class Results:
 
     Attributes:
         run: The first line of its journal: target, test, start.
-        finished: When it ended, None if it was interrupted.
+        finished: The end time, None if interrupted.
         examples: How many questions there were.
         trials: All of them, in order.
         cells: (attack, poisons) in order, those without any trial too.
@@ -122,7 +122,7 @@ class Results:
         removed: Of them, those whose removal was verified.
         accepted: Those whose removal was accepted but could not be verified.
         remaining: Canaries of documents that may still be there, with the reason.
-        problems: What concerns the whole run.
+        problems: Remarks on the whole run.
     """
 
     run: Mapping[str, Any]

@@ -113,7 +113,7 @@ class Report:
         return summary if summary.scenario.clean else self.by_id.get(summary.twin or "")
 
     def caption(self, scenario: Scenario, *leave_out: str) -> str:
-        """A scenario in words: data and attack, and what else differs within the run."""
+        """A scenario in words: data, attack, and further differences within the run."""
         parts = [short_name(scenario.data)] if "data" not in leave_out else []
         if scenario.clean:
             parts.append("no attack")

@@ -47,7 +47,7 @@ BY_STEP: Mapping[str, Callable[[StreamResult, int], Estimate]] = {
 
 
 def study_summary(study: StreamStudy) -> str:
-    """What was measured, in one line."""
+    """The measurement in one line."""
     models = ", ".join(f"{kind} {spec}" for kind, spec in study.models.items())
     counts = f"{len(study.timelines)} questions, {study.steps} steps, {study.changes} genuine changes"
     return f"{study.data}: {counts}; {models}."

@@ -100,10 +100,10 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def question_data(report: Report, per_scenario: int = MAX_PER_SCENARIO, most: int = MAX_BYTES) -> dict[str, Any]:
-    """What the drill-down shows, bounded in size.
+    """The data of the drill-down, bounded in size.
 
-    Failed questions come first, then those with poison left, then the others, each in the order of the data set: where
-    something must be left out, it is what went well.
+    Failed questions come first, then those with poison left, then the others, each in the order of the data set;
+    successes are omitted first.
 
     Args:
         report: The run.
@@ -180,7 +180,7 @@ def _record(record: Record, context: str) -> dict[str, Any]:
 
 
 def _outcomes(record: Record) -> list[str]:
-    """What may be filtered for; the page has a sentence for each."""
+    """The filters of a record; the page has a sentence for each."""
     if record.failed:
         return ["failed"]
     yes = {"poisoned": "poisoned", "asr": "attacked", "accuracy": "right", "gold_lost": "gold-lost"}
@@ -251,7 +251,7 @@ def _of_options(report: Report) -> Iterator[LineChart]:
 
 
 def _drawn(points: Sequence[tuple[float | str, Summary]], name: str) -> tuple[tuple[float | str, Any], ...]:
-    """The points of a measure, one for each place, ascending where places are numbers."""
+    """The points of a measure, one for each place, ascending if places are numbers."""
     found = {place: summary[name] for place, summary in points if isfinite(summary[name].low)}
     numbers = all(isinstance(place, (int, float)) for place in found)
     return tuple(sorted(found.items(), key=lambda point: float(point[0])) if numbers else found.items())

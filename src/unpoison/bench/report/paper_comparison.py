@@ -24,7 +24,7 @@ SAME = "same setting as the paper?"
 """The heading of the column, and of the last row, with the codes of the differences."""
 
 ABOVE = "above"
-"""Stands where the same measurement is printed further up."""
+"""For a measurement that is printed further up."""
 
 
 def comparison_tables(report: Report) -> Iterator[Table]:

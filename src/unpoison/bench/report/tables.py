@@ -85,7 +85,7 @@ def status(report: Report) -> str:
 
 
 def summary_tables(report: Report, *, short: bool = False) -> list[Table]:
-    """One table for each setting: defenses by measure, the baseline first, and what each does to clean queries.
+    """One table for each setting: defenses by measure, the baseline first, and the effect on clean queries.
 
     Args:
         report: What was measured.
@@ -122,7 +122,7 @@ Column = tuple[str, str, Sequence[Summary | None]]
 
 
 def _columns(prefix: str, cells: Sequence[Summary | None], names: Iterable[str]) -> list[Column]:
-    """The measures that apply; how many failed is shown only where any did."""
+    """The measures that apply; the number of failures is shown only if there are any."""
     return [
         (prefix, name, cells)
         for name in dict.fromkeys(names)
@@ -131,7 +131,7 @@ def _columns(prefix: str, cells: Sequence[Summary | None], names: Iterable[str])
 
 
 def _marks(columns: Sequence[Column]) -> Iterator[tuple[tuple[int, int], Literal["best", "worst"]]]:
-    """The best and the worst of every column, equal ones all; none where all are equal or no side is good.
+    """The best and the worst of every column, with ties; none if all are equal or no direction is good.
 
     A defense that failed on some question is never the best at keeping an attack out.
     """
