@@ -128,11 +128,12 @@ def test_bad_rows_are_listed_and_the_rest_is_measured(run, tmp_path):
         (("--config", "absent.yaml"), "cannot be read"),
     ],
 )
-def test_what_cannot_be_done(run, arguments, message):
+def test_what_cannot_be_done(run, tmp_path, arguments, message):
     result = run("evaluate", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(lines(result.stdout)) == 0
+    assert not (tmp_path / "unpoison-runs").exists()
 
 
 def test_a_preset_that_needs_a_generator_says_so(run):

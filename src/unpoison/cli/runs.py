@@ -29,7 +29,7 @@ from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import rows_left_out, summary_tables
 from unpoison.cli.common import conclude, progress, say
 from unpoison.cli.display import report_table, show, text_table
-from unpoison.errors import InputError, OptionError, clip
+from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 from unpoison.io.output import check_writable
 from unpoison.io.settings import load_yaml
 from unpoison.models.loading import answer_judge, best_reader
@@ -219,7 +219,14 @@ def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
             progress=advance,
             command=sys.argv,
         )
-        for problem in runner.obstacles():
+        try:
+            obstacles = runner.obstacles()
+        except UnpoisonError:
+            for empty in (where, where.parent):  # a refused command leaves no folder behind
+                if empty.resolve() != Path.cwd() and not any(empty.iterdir()):
+                    empty.rmdir()
+            raise
+        for problem in obstacles:
             say(f"cannot be measured: {problem}")
         run = runner.run()
         for spec, judge in ((settings.judge, judge_run), (settings.grader, grade_run)):

@@ -104,8 +104,11 @@ class Runner:
         """Why scenarios cannot begin, such as a missing extra or an option that does not exist.
 
         Raises:
+            InputError: A data or corpus file cannot be read.
             UnpoisonError: No scenario with an attack and a defense can begin, so nothing would be learned.
         """
+        for scenario in self.scenarios:
+            self.bench.digests(scenario)
         problems, hopeful = dict[str, UnpoisonError](), False
         tried = dict.fromkeys(replace(scenario, data="", corpus="", limit=None) for scenario in self.scenarios)
         compared = [s for s in tried if s.attacked and not s.undefended] or [s for s in tried if not s.undefended]
