@@ -109,5 +109,5 @@ def test_a_history_counts_owners_and_not_their_pages():
     sources.learn(
         [{"query": "who built it", "passages": [{"text": str(n), "url": page} for n, page in enumerate(pages)]}]
     )
-    (row,) = sources.rows()
-    assert (row.origin, row.past.questions) == ("news.example", 1)
+    (row,) = sources.history.rows()
+    assert (row.origin, row.questions) == ("news.example", 1)

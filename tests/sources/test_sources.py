@@ -136,8 +136,8 @@ def test_logs_and_saved_screenings_say_what_was_dropped() -> None:
            {"source": "https://a.com", "kept": False}, {"source": "https://b.com", "kept": False}]}  # fmt: skip
     saved = {"query": "q2", "passages": [{"text": "t", "url": "https://a.com"}, {"text": "t", "url": "https://b.com"}],
              "screening": {"verdicts": [{"index": 1, "kept": False}, {"index": 0, "kept": True}]}}  # fmt: skip
-    rows = at().learn([log, saved]).rows()
-    assert {row.origin: (row.past.questions, row.past.dropped) for row in rows} == {"a.com": (2, 0), "b.com": (2, 2)}
+    rows = at().learn([log, saved]).history.rows()
+    assert {row.origin: (row.questions, row.dropped) for row in rows} == {"a.com": (2, 0), "b.com": (2, 2)}
 
 
 class Words:

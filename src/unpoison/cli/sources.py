@@ -140,7 +140,7 @@ def learn(
     counts = RowCounts("", most=MAX_REPORTED)
     read = Row.of if method is How.AGREEMENT else retrieval_of
     known.learn(_rows(files, counts, read), method.value, None if generator is None else load_generator(generator))
-    say(f"{history}: {count_noun(len(known.rows()), 'origin')}")
+    say(f"{history}: {count_noun(len(known.history.rows()), 'origin')}")
     say(counts.summary("learned"))
     raise typer.Exit(counts.exit_code)
 

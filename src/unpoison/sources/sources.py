@@ -23,7 +23,7 @@ from unpoison.utils.lru_cache import LRUCache
 if TYPE_CHECKING:
     from unpoison.core.passages import Passage
 
-__all__ = ["SourceRow", "Sources", "Standing", "Tally", "TallyRow"]
+__all__ = ["Sources", "Standing", "Tally", "TallyRow"]
 
 T = TypeVar("T")
 
@@ -61,15 +61,6 @@ class Standing(NamedTuple):
     trust: float
     questions: int
     first_day: date | None
-
-
-class SourceRow(NamedTuple):
-    """One origin of the history, with its level and weight for a new question."""
-
-    origin: str
-    level: Level
-    trust: float
-    past: Past
 
 
 def _is_database(path: str | Path) -> bool:
@@ -275,19 +266,6 @@ class Sources:
     def forget(self, origin: str) -> bool:
         """Delete the record of an origin; return whether there was one."""
         return self.history.forget(origin)
-
-    def rows(self) -> list[SourceRow]:
-        """All origins of the history, those with the most questions first.
-
-        Raises:
-            UnpoisonError: The history cannot be used.
-        """
-        informed = self.informed
-        found = []
-        for past in self.history.rows():
-            standing = self._standing(None, past.origin, past, informed)
-            found.append(SourceRow(past.origin, standing.level, standing.trust, past))
-        return found
 
     def _read(self, passage: object) -> tuple[str | None, str]:
         """The text that the origin is read from, and the origin."""
