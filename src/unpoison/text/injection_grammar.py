@@ -259,7 +259,7 @@ def _possible(text: str) -> Iterator[tuple[Rule, Mapping[str, list[int]]]]:
             begun.setdefault(pair, []).append(match.start())
     found: dict[int, list[tuple[tuple[str, ...], list[int]]]] = {}
     for beginning, places in begun.items():
-        for number, names in _begun_by(beginning):
+        for number, names in _begun_by(beginning[:40]):  # no phrase begins with a longer word; a cache holds none
             found.setdefault(number, []).append((names, places))
     if _UNSPACED.search(text):
         found |= {number: each.classes(text) for number, each in enumerate(languages) if each.unspaced}
