@@ -401,8 +401,8 @@ def _joined(parts: Sequence[str], language: Language) -> Iterator[str]:
             yield unspaced if language.unspaced else gap.format(n=count)
             separate = separate and not language.unspaced
         elif part.startswith("!"):
-            name, _, count = part[1:].partition("/")
-            gap = (_WORD_GAP if separate else _GAP_BEHIND_MARK).format(n=int(count or 0))
+            name, _, words_after = part[1:].partition("/")
+            gap = (_WORD_GAP if separate else _GAP_BEHIND_MARK).format(n=int(words_after or 0))
             yield f"(?!{'' if language.unspaced else gap}{between}{_class(name, language)})"
         elif part.startswith("'"):
             literal = part.strip("'?").replace("_", " ")
