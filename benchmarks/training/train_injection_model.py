@@ -5,8 +5,10 @@
 
 MiniLM with its four lower layers frozen reads windows of 94 tokens; the two upper layers and a head over the mean and
 the maximum of the tokens are trained. Of an injection the windows that hold at least half of it count as positive, and
-one beside it as negative; three in ten are also planted in harmless text once more. A quarter of the families of
-`injections.jsonl` and four languages are held out (`injection_texts.held_out`). Takes about an hour on one core.
+one beside it as negative; three in ten are also planted in harmless text once more. A fourth pass also reads our own
+harmless look-alikes, planted in the same way, or every request in the middle of a mail would count as an injection.
+A quarter of the families of `injections.jsonl` and four languages are held out (`injection_texts.held_out`). Takes
+about an hour on one core.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ FROZEN = 4
 """Lower layers that keep the weights of the checkpoint."""
 
 PASSES, BATCH, WARM_UP = 3, 32, 30
-RATE, HEAD_RATE, DROPPED = 1e-4, 1e-3, 0.1
+RATE, HEAD_RATE, LAST_RATE, DROPPED = 1e-4, 1e-3, 0.7, 0.1
+"""Of the layers and of the head; the share of both in the last pass."""
 
 MAX_FAMILY, MAX_PASSAGES, MAX_OWN, MAX_OWN_HARMLESS = 60, 99, 1, 3
 """Texts of one family of published texts, of passages, of our own injections, and of our own harmless texts."""
@@ -89,8 +92,7 @@ def windows(tokenizer: Tokenizer, text: str) -> list[Window]:
 def examples(texts: Iterable[Text], tokenizer: Tokenizer) -> list[Example]:
     """Labelled windows of all texts that are not held out, in random order."""
     known = [text for text in texts if not held_out(text)]
-    carriers = [text.text for text in known if not (text.injection or text.near) and 150 < len(text.text) < 500]
-    results = [t.text for t in known if t.given and not t.injection and t.kind in RESULTS and len(t.text) < 1_200]
+    passages, results = carriers(known)
     random, found = Random(7), list[Example]()
     for text in _selected(known):
         parts = windows(tokenizer, text.text)
@@ -102,10 +104,35 @@ def examples(texts: Iterable[Text], tokenizer: Tokenizer) -> list[Example]:
         found += [Example(part.ids, False) for part in random.sample(outside, min(1, len(outside)))]
         order = text.text[slice(*text.place)] if text.place else text.text
         if len(order) < MAX_PLANTED_CHARS and random.random() < PLANTED:
-            made = _planted(order, random.choice(carriers + results), random)
-            found.append(Example(tokenizer.encode(made, add_special_tokens=False).ids[:WINDOW], True))
+            made = _planted(order, random.choice(passages + results), random)
+            found.append(Example(_first_window(tokenizer, made), True))
     random.shuffle(found)
     return found
+
+
+def look_alikes(texts: Iterable[Text], tokenizer: Tokenizer) -> list[Example]:
+    """Our own harmless texts, each planted in a passage and in a tool's result."""
+    known = [text for text in texts if not held_out(text)]
+    own = [t.text for t in _selected(known) if t.near and not (t.injection or _is_published(t))]
+    random = Random(11)
+    return [
+        Example(_first_window(tokenizer, _planted(text, random.choice(pool), random)), False)
+        for text in own
+        if len(text) < MAX_PLANTED_CHARS
+        for pool in carriers(known)
+    ]
+
+
+def carriers(texts: Iterable[Text]) -> tuple[list[str], list[str]]:
+    """Harmless texts in which something can be planted: passages, and results of tools."""
+    harmless = [text for text in texts if not text.injection]
+    passages = [text.text for text in harmless if not text.near and 150 < len(text.text) < 500]
+    return passages, [t.text for t in harmless if t.given and t.kind in RESULTS and len(t.text) < 1_200]
+
+
+def _first_window(tokenizer: Tokenizer, text: str) -> list[int]:
+    ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids[:WINDOW]
+    return ids
 
 
 def _selected(texts: Iterable[Text]) -> Iterator[Text]:
@@ -119,8 +146,12 @@ def _selected(texts: Iterable[Text]) -> Iterator[Text]:
             yield text
 
 
+def _is_published(text: Text) -> bool:
+    return text.given or text.source == "orders.jsonl"
+
+
 def _limit(text: Text) -> int:
-    if text.given or text.source == "orders.jsonl":
+    if _is_published(text):
         return MAX_FAMILY
     if not text.near:
         return MAX_PASSAGES
@@ -193,12 +224,19 @@ def frozen_states(network: InjectionNetwork, found: Sequence[Example], frame: Fr
     return states
 
 
-def train(network: InjectionNetwork, found: Sequence[Example], states: Sequence[NDArray[np.float16]]) -> None:
+def train(
+    network: InjectionNetwork,
+    found: Sequence[Example],
+    states: Sequence[NDArray[np.float16]],
+    passes: range,
+    share: float,
+) -> None:
     """Train the upper layers and the head; the rate rises for `WARM_UP` steps and then falls to 0."""
     upper = [parameter for parameter in network.body.parameters() if parameter.requires_grad]
     head = list(network.head.parameters())
-    plan = [batch for number in range(PASSES) for batch in batches([len(state) for state in states], number)]
-    optimizer = torch.optim.AdamW([{"params": upper, "lr": RATE}, {"params": head, "lr": HEAD_RATE}], weight_decay=0.01)
+    plan = [batch for number in passes for batch in batches([len(state) for state in states], number)]
+    rates = [{"params": upper, "lr": share * RATE}, {"params": head, "lr": share * HEAD_RATE}]
+    optimizer = torch.optim.AdamW(rates, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1, (step + 1) / WARM_UP) * (1 - step / len(plan))
     )
@@ -236,11 +274,13 @@ def main() -> None:
     texts = [text for text in all_texts(options.folder) if text.text.strip()]
     refuse_test_texts(text.text for text in texts)
     tokenizer = open_tokenizer(minilm())
-    found = examples(texts, tokenizer)
-    print(f"{len(found)} windows, {sum(example.injection for example in found)} positive")
+    found, planted = examples(texts, tokenizer), look_alikes(texts, tokenizer)
+    print(f"{len(found)} windows, {sum(one.injection for one in found)} positive; {len(planted)} look-alikes")
     torch.manual_seed(0)
     network = InjectionNetwork().eval()
-    train(network, found, frozen_states(network, found, Frame.of(tokenizer)))
+    states = frozen_states(network, [*found, *planted], Frame.of(tokenizer))
+    train(network, found, states[: len(found)], range(PASSES), 1.0)
+    train(network, [*found, *planted], states, range(PASSES, PASSES + 1), LAST_RATE)
     export(network.eval(), options.output)
 
 
