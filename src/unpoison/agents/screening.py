@@ -14,8 +14,9 @@ from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, sh
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.agents.redaction import MARK, PART_CHARS, RedactedPart, cut, hidden_parts, parts_of, reading_of, redact
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.screener.injections import injection, injections
+from unpoison.screener.injections import DOUBT, injection, injections
 from unpoison.sources.trust import Level, trust
+from unpoison.text import prompt_injection as linear
 from unpoison.text.canonical import canonical_lines
 from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, STRONG, unsupported_language
 from unpoison.utils.plain_text import excerpt
@@ -227,8 +228,8 @@ class _Found(NamedTuple):
 def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
     """The texts that contain a prompt injection or a part of one, by position.
 
-    Neighbouring texts are first judged together: if the group is harmless, so is each text. Short texts are also judged
-    as one line, because a list of word pairs may form a sentence.
+    The grammar and the linear model first judge neighbouring texts together: if they doubt nothing in a group, each of
+    its texts is harmless. Short texts are also judged as one line, because a list of word pairs may form a sentence.
     """
     found: dict[int, _Found] = {}
     whole = canonical_lines([leaf.text for leaf in leaves if len(leaf.text) <= PART_CHARS])
@@ -238,9 +239,9 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
         for piece in ([leaf.text] if leaf.text in whole else _readings(leaf.text))
     ]
     groups = _groups(pieces)
-    likely = injections(["\n".join(text for _, text in group) for group in groups])
+    likely = linear.injections(["\n".join(text for _, text in group) for group in groups])
     for group, probability in zip(groups, likely.tolist(), strict=True):
-        if probability <= threshold:
+        if probability < min(threshold, DOUBT):
             continue
         alone = injections([text for _, text in group]).tolist()
         for (i, text), own in zip(group, alone, strict=True):

@@ -1,6 +1,7 @@
-"""The files of unpoison's small reader; `unpoison.models.Reader` reads with them.
+"""The files of unpoison's small reader and of its injection model; `unpoison.models` reads with them.
 
-`FOLDER` holds `model.onnx` (int8), `tokenizer.json`, and `reader.json` with the calibration and the hashes of both.
+`FOLDER` holds `model.onnx` (int8), `tokenizer.json`, and `reader.json` with the calibration and the hashes of both. The
+folder `injection` in it holds the same of the injection model, with `injection.json`.
 """
 
 from pathlib import Path
