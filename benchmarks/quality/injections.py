@@ -218,7 +218,7 @@ def held_out_families(folder: Path, threshold: float) -> Iterator[str]:
 
 
 def first_sights(folder: Path, guard: Guard) -> Iterator[str]:
-    """Median milliseconds of a screening of ten passages that were not seen before."""
+    """Processor milliseconds of a screening of ten passages that were not seen before: median and 90th percentile."""
     texts = [
         " ".join(text.split()[:100]) for text in clean_passages(folder / "corpus.jsonl") if len(text.split()) >= 80
     ]
@@ -230,9 +230,9 @@ def first_sights(folder: Path, guard: Guard) -> Iterator[str]:
             passages = texts[10 * number : 10 * number + 10]
             passages[-1] += f"\n\n{order}" if planted else ""
             clear()
-            began = time.perf_counter()
+            began = time.process_time()
             guard.screen(QUESTION, passages)
-            took.append(1000 * (time.perf_counter() - began))
+            took.append(1000 * (time.process_time() - began))
         yield f"| {name} | {np.median(took):.0f} | {np.quantile(took, 0.9):.0f} |"
 
 
@@ -305,7 +305,7 @@ def main() -> None:
             held_out_families(options.folder, options.threshold),
         )
     if "time" in wanted:
-        show("| first sight | median ms | ninth tenth |\n|---|---|---|", first_sights(options.folder, guard))
+        show("| first sight | processor ms, median | 90th percentile |\n|---|---|---|", first_sights(options.folder, guard))
     if "words" in wanted and options.words:
         got = touched(guard, list(own_texts(options.words)))
         print(
