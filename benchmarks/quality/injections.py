@@ -305,7 +305,10 @@ def main() -> None:
             held_out_families(options.folder, options.threshold),
         )
     if "time" in wanted:
-        show("| first sight | processor ms, median | 90th percentile |\n|---|---|---|", first_sights(options.folder, guard))
+        show(
+            "| first sight | processor ms, median | 90th percentile |\n|---|---|---|",
+            first_sights(options.folder, guard),
+        )
     if "words" in wanted and options.words:
         got = touched(guard, list(own_texts(options.words)))
         print(

@@ -68,20 +68,28 @@ def test_only_what_the_linear_model_doubts_is_read_in_one_batch(opinions):
     assert model.asked == [DOUBTFUL]  # remembered
 
 
-@pytest.mark.parametrize(("odds", "cut"), [(5.0, [DOUBTFUL]), (-5.0, [])])
-def test_its_opinion_decides_what_is_in_doubt(opinions, odds, cut):
+@pytest.mark.parametrize(("odds", "cut"), [(5.0, [DOUBTFUL]), (0.0, [])])
+def test_its_opinion_adds_to_what_is_in_doubt(opinions, odds, cut):
     opinions(odds)
     verdict = Guard(gibberish="keep", crafted="keep").screen("leave", [CLEAN, PASSAGE]).verdicts[1]
     assert (verdict.reason.code == "prompt_injection.cut") == bool(cut)
     assert [PASSAGE[span.start : span.end].strip() for span in verdict.cuts] == cut
 
 
-def test_harmless_stretches_that_look_like_an_injection_hide_none(opinions):
+def test_it_clears_nothing_that_the_linear_model_found(opinions):
     model = opinions(-9.0)
-    decoys = [f"(the linear model says 0.4{number})" for number in range(MAX_DOUBTS)]
-    found = injection(" ".join([*decoys, CLEAN, DOUBTFUL]))
-    assert (found.probability, found.quote) == (0.09, DOUBTFUL)  # by the linear model, which has the last word
-    assert model.asked == decoys[::-1]
+    suspected = "(the linear model says 0.4)"
+    assert injection(f"{suspected} {CLEAN} {DOUBTFUL}") == linear_injection(suspected)._replace(
+        probability=pytest.approx(0.4)
+    )
+    assert model.asked == [suspected, DOUBTFUL]
+
+
+def test_it_reads_the_most_suspicious_stretches_of_a_text_and_no_more(opinions):
+    model = opinions(0.0)
+    doubts = [f"(the linear model says 0.4{number})" for number in range(MAX_DOUBTS + 2)]
+    assert injection(" ".join(doubts)).quote == doubts[-1]
+    assert model.asked == doubts[:1:-1]
 
 
 def test_it_never_reads_on_the_thread_of_the_event_loop(opinions):
@@ -94,7 +102,7 @@ def test_it_never_reads_on_the_thread_of_the_event_loop(opinions):
 
 def test_more_doubt_is_never_less_likely(opinions):
     found = []
-    for odds in (-8.0, -2.0, 0.0, 2.0, 8.0):
+    for odds in (-2.0, 0.0, 2.0, 8.0):
         opinions(odds)
         found.append(injection(DOUBTFUL).probability)
     assert found == sorted(found)

@@ -74,12 +74,11 @@ class Detector(Protocol):
 DOUBT = 0.02
 """The probability by the linear model from which the transformer reads a stretch; it does not read strong evidence."""
 
-SHIFT = -1.2
-"""Added to the mean of both models' log-odds, so that `THRESHOLD` and `STRONG` cost as little clean text as before."""
+WEIGHT = 0.5
+"""The share of the transformer's log-odds that is added to those of the linear model where they are positive."""
 
 MAX_DOUBTS = 4
-"""Stretches of a text that the transformer reads. Of a further one the linear model decides, so that an injection
-cannot be hidden behind harmless stretches that look like one."""
+"""Stretches of a text that the transformer reads, the most suspicious first."""
 
 
 def injections(texts: Sequence[str]) -> NDArray[np.float64]:
@@ -105,32 +104,34 @@ def _is_unsure(probability: Any) -> Any:
 
 
 def _second_opinions(texts: Sequence[str]) -> list[Injection]:
-    """The worst stretch of each text by the mean of both models' log-odds; each text holds one that is in doubt."""
+    """The worst stretch of each text by both models; each text holds one that is in doubt.
+
+    The transformer only adds: no text around a stretch, and nothing that it does not know, clears what the linear model
+    found.
+    """
     model = shipped_injection_model()
     assert model is not None  # noqa: S101  it was asked for
     doubts = [_doubts(text) for text in texts]
-    read = [(text, found) for text, some in zip(texts, doubts) for found in some[:MAX_DOUBTS]]
-    odds = iter(model.log_odds([Stretch(text, found.start, found.end) for text, found in read]))
-    both = [[_combined(found, next(odds)) for found in some[:MAX_DOUBTS]] + some[MAX_DOUBTS:] for some in doubts]
-    return [max(some, key=attrgetter("probability")) for some in both]
+    odds = iter(
+        model.log_odds([Stretch(text, found.start, found.end) for text, some in zip(texts, doubts) for found in some])
+    )
+    return [max([_raised(found, next(odds)) for found in some], key=attrgetter("probability")) for some in doubts]
 
 
-def _combined(found: Injection, odds: float) -> Injection:
-    before = min(found.probability, STRONG)
-    mean = (math.log(before / (1 - before)) + odds) / 2
-    return found._replace(probability=1 / (1 + math.exp(-mean - SHIFT)))
+def _raised(found: Injection, odds: float) -> Injection:
+    against = (1 - found.probability) / found.probability * math.exp(-WEIGHT * max(odds, 0.0))
+    return found._replace(probability=1 / (1 + against))
 
 
 def _doubts(text: str) -> list[Injection]:
     """The stretches of a text that are in doubt, the most suspicious first; each is blanked to find the next."""
-    found = [linear.injection(text)]
-    while len(found) <= MAX_DOUBTS:
-        start, end = found[-1].start, found[-1].end
-        text = text[:start] + " " * (end - start) + text[end:]
-        following = linear.injection(text)
-        if following.probability < DOUBT:
+    found = list[Injection]()
+    while len(found) < MAX_DOUBTS:
+        worst = linear.injection(text)
+        if worst.probability < DOUBT:
             break
-        found.append(following)
+        found.append(worst)
+        text = text[: worst.start] + " " * (worst.end - worst.start) + text[worst.end :]
     return found
 
 
