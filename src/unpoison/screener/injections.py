@@ -85,7 +85,7 @@ def injections(texts: Sequence[str]) -> NDArray[np.float64]:
     """The probability that each of k texts holds an injection, by its worst stretch, shape (k,)."""
     probability = np.array(each(texts, linear.injections), float)
     if shipped_injection_model() is not None:
-        unsure = np.flatnonzero(_is_unsure(probability))
+        unsure = np.flatnonzero(_is_unsure(probability)).tolist()
         found = each([texts[i] for i in unsure], _second_opinions)
         probability[unsure] = [worst.probability for worst in found]
     return probability
