@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError, UnpoisonError
@@ -21,15 +21,11 @@ from unpoison.report.rendering import plain
 from unpoison.utils.plain_text import count_noun
 from unpoison.utils.threads import parallel_map
 
-if TYPE_CHECKING:
-    from unpoison.bench.evaluation.gates import Gate, MeasuredCell
-
 __all__ = [
     "MAX_PASSAGES",
     "RowCounts",
     "RowOutcome",
     "cache_replies",
-    "conclude",
     "learn_sources",
     "outcomes",
     "progress",
@@ -231,34 +227,6 @@ class RowCounts:
 def say(message: str) -> None:
     """One line on standard error."""
     print(plain(message), file=sys.stderr)  # noqa: T201  the output of the command
-
-
-MAX_GATES = 20
-"""Failed gates that are named."""
-
-
-def conclude(gates: Sequence[Gate], cells: Sequence[MeasuredCell], code: int) -> int:
-    """Check the gates of `--fail-if` and report failures.
-
-    Returns:
-        1 if a gate failed, 2 if anything else went wrong; without gates `code`.
-
-    Raises:
-        InputError: A gate that applies to nothing.
-    """
-    from unpoison.bench.evaluation.gates import check_gates
-
-    if not gates:
-        return code
-    results = check_gates(gates, cells)
-    failed = [result for result in results if result.failed]
-    for result in failed[:MAX_GATES]:
-        say(f"gate failed: {result.rule}: {result.message}")
-    if len(failed) > MAX_GATES:
-        say(f"and {len(failed) - MAX_GATES:,} more")
-    if not failed:
-        say(f"all {len(results):,} checks passed")
-    return 1 if failed else 2 if code else 0
 
 
 def cache_replies(spec: str, cache: str) -> Generator:

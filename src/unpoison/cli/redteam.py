@@ -194,8 +194,9 @@ def run(
     from unpoison.bench.redteam import Config, Hosts, run_test
     from unpoison.bench.redteam.page import headline, redteam_page, results_table
     from unpoison.bench.redteam.results import MEASURES
-    from unpoison.cli.common import conclude, progress, say
+    from unpoison.cli.common import progress, say
     from unpoison.cli.display import report_table, show
+    from unpoison.cli.runs import conclude
     from unpoison.io.output import check_writable
 
     chosen = Config.load(config)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.table import Table
 
 from unpoison.bench.evaluation.adaptations import methods_of
-from unpoison.bench.evaluation.gates import Gate, MeasuredCell, need_answers
+from unpoison.bench.evaluation.gates import Gate, MeasuredCell, check_gates, need_answers
 from unpoison.bench.evaluation.grids import Grid, axis
 from unpoison.bench.evaluation.llm_judge import grade_run, judge_run
 from unpoison.bench.evaluation.measures import MEASURES
@@ -27,7 +27,7 @@ from unpoison.bench.report.certification import guarantee_tables
 from unpoison.bench.report.model import is_baseline
 from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import rows_left_out, summary_tables
-from unpoison.cli.common import conclude, progress, say
+from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show, text_table
 from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 from unpoison.io.output import check_writable
@@ -40,7 +40,7 @@ from unpoison.utils.plain_text import count_noun
 if TYPE_CHECKING:
     from unpoison.scan.documents import UnreadDocument
 
-__all__ = ["Chosen", "Outputs", "choose", "make_questions", "measure", "measure_over_time", "presets_table"]
+__all__ = ["Chosen", "Outputs", "choose", "conclude", "make_questions", "measure", "measure_over_time", "presets_table"]
 
 RUNS = Path("unpoison-runs")
 """The default folder of runs; each run's folder is named by a hash of its scenarios."""
@@ -342,3 +342,29 @@ def measure_over_time(
     answers = sum(len(result.records) for results in study.results.values() for result in results.values())
     say(f"measured {count_noun(answers, 'answer')} of {count_noun(len(methods), 'method')} over time")
     return 0
+
+
+MAX_GATES = 20
+"""Failed gates that are named."""
+
+
+def conclude(gates: Sequence[Gate], cells: Sequence[MeasuredCell], code: int) -> int:
+    """Check the gates of `--fail-if` and report failures.
+
+    Returns:
+        1 if a gate failed, 2 if anything else went wrong; without gates `code`.
+
+    Raises:
+        InputError: A gate that applies to nothing.
+    """
+    if not gates:
+        return code
+    results = check_gates(gates, cells)
+    failed = [result for result in results if result.failed]
+    for result in failed[:MAX_GATES]:
+        say(f"gate failed: {result.rule}: {result.message}")
+    if len(failed) > MAX_GATES:
+        say(f"and {len(failed) - MAX_GATES:,} more")
+    if not failed:
+        say(f"all {len(results):,} checks passed")
+    return 1 if failed else 2 if code else 0
