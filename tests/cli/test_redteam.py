@@ -29,6 +29,9 @@ def test_init_and_run_on_a_fastapi_application(run: Run, tmp_path: Path, monkeyp
         assert made.exit_code == 0, made.stderr
         target = yaml.safe_load(Path("redteam.yaml").read_text())["target"]
         assert (target["ask"]["answer"], target["ask"]["passages"]) == ("$.answer", "$.passages[*]")
+        checked = run("redteam", "check", "redteam.yaml")
+        assert (checked.exit_code, system.index) == (0, before), checked.stderr
+        assert "documents planted and removed: 1, 1" in checked.stdout
         tested = run("redteam", "redteam.yaml", "--limit", 2)
         assert tested.exit_code == 0, tested.stderr
         assert system.index == before

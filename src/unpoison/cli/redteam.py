@@ -26,7 +26,7 @@ MAX_SHOWN = 20
 EXAMPLES = """\b
 Examples:
   unpoison redteam init http://127.0.0.1:8000
-  unpoison redteam redteam.yaml --limit 1
+  unpoison redteam check redteam.yaml
   unpoison redteam redteam.yaml --report report.html
   unpoison redteam redteam.yaml --fail-if 'asr > 5%'
   unpoison redteam clean redteam.journal
@@ -39,6 +39,13 @@ Examples:
   unpoison redteam init http://127.0.0.1:8000
   unpoison redteam init http://127.0.0.1:8000/ask --questions mine.jsonl -o redteam.yaml
   unpoison redteam init http://127.0.0.1:8000/v1 --model my-rag
+"""
+
+CHECK_EXAMPLES = """\b
+Examples:
+  unpoison redteam check redteam.yaml
+
+Exit status: 0 when the reply was understood and the document removed, 1 when not, 2 when the system cannot be tested.
 """
 
 RUN_EXAMPLES = """\b
@@ -143,7 +150,7 @@ def init(
         call = target[kind]
         paths = ", ".join(call[name] for name in ("answer", "passages", "id") if name in call)
         typer.echo(f"{kind}: {call.get('method', 'POST')} {call['url']}{f' -> {paths}' if paths else ''}")
-    say(f"wrote {output} and {questions}; next: unpoison redteam {output} --limit 1")
+    say(f"wrote {output} and {questions}; next: unpoison redteam check {output}")
 
 
 def _prompt(text: str, default: str | None = None) -> str:
@@ -169,6 +176,34 @@ def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:
         ]
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     path.write_text("".join(lines), encoding="utf-8")
+
+
+@redteam.command(cls=Command, epilog=CHECK_EXAMPLES, short_help="Try a configuration with one harmless document.")
+def check(
+    config: ConfigFile,
+    journal: Annotated[
+        Path | None, option("FILE", "Record the document here. [default: CONFIG with .check.journal]")
+    ] = None,
+    may_test: MayTest = None,
+) -> None:
+    """Plant one harmless document, remove it, ask one question without an attack, and show the reply."""
+    from unpoison.bench.redteam import Config, Hosts, run_test
+    from unpoison.cli.common import say
+    from unpoison.cli.display import show
+
+    chosen = Config.load(config).model_copy(update={"attacks": (), "limit": 1, "rehearse": True})
+    where = journal or config.with_suffix(".check.journal")
+    with report_removal(where):
+        results = run_test(chosen, where, hosts=Hosts(may_test or ()))
+    for trial in results.trials:
+        shown = f"{len(trial.passages):,}" if trial.tells else "none in the reply; only answers are judged"
+        show(f"question: {trial.question}", f"answer: {trial.answer or trial.error}", f"passages: {shown}")
+    show(f"documents planted and removed: {results.planted}, {results.removed + results.accepted}")
+    problems = [*problems_of(results), *notes_of(results)]
+    for problem in problems:
+        say(problem)
+    failed = any(trial.failed for trial in results.trials)
+    raise typer.Exit(0 if results.complete and not failed else 1)
 
 
 @redteam.command(cls=Command, epilog=RUN_EXAMPLES, short_help="Attack every question; report the success rate.")
