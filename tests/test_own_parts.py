@@ -141,9 +141,9 @@ def test_a_file_makes_the_command_import_nothing_that_lies_beside_it(folder: Pat
     [
         ("no_such_module:Mine", "no module no_such_module"),
         ("my_parts:Nothing", "my_parts has: Shortest, Nameless, Half"),
-        ("my_parts:Shout", "no class derived from Defense"),
-        ("my_parts:helper:word=x", "no class derived from Defense"),
-        ("os:system:command=true", "no class derived from Defense"),
+        ("my_parts:Shout", "is not a subclass of Defense"),
+        ("my_parts:helper:word=x", "is not a subclass of Defense"),
+        ("os:system:command=true", "is not a subclass of Defense"),
         ("my_parts:Nameless", "write name = 'mine'"),
         ("my_parts:Half", "lacks the method screening"),
         ("my_parts:Shortest:kep=3", "it has: keep"),

@@ -190,7 +190,7 @@ def test_a_rival_out_of_range_cannot_be_made(rival: tuple[Any, Any, Any]) -> Non
 def test_a_contest_of_one_or_with_a_shared_passage_cannot_be_made() -> None:
     with pytest.raises(ValueError, match="two or more rivals, got 1"):
         Contest((Rival("a", (0,), 1),))
-    with pytest.raises(ValueError, match="behind two rivals"):
+    with pytest.raises(ValueError, match="supports two rivals"):
         Contest((Rival("a", (0, 1), 1), Rival("b", (1,), 1)))
 
 

@@ -18,4 +18,4 @@ from unpoison.io.rows import Row
 def test_rows_with_contexts(row: dict[str, object]):
     read = Row.of(row)
     assert (read.query.text, [passage.text for passage in read.passages]) == ("who", ["Ada.", "Jo."])
-    assert Sources().learn([row]).rows() == []
+    assert Sources().learn([row]).history.rows() == []
