@@ -42,6 +42,7 @@ def blocks(page: Path) -> list[documents.Block]:
 
 PACKAGES = {
     "integrations.langchain": "langchain_core",
+    "langchain_core": "langchain_core",
     "integrations.llamaindex": "llama_index.core",
     "integrations.haystack": "haystack",
     "agents.langchain": "langchain",

@@ -150,6 +150,18 @@ def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         assert screened.value == screened.line
 
 
+def test_bytes_that_are_text_are_screened_as_text() -> None:
+    screened = screen_tool_result("crm", {"body": bytearray(f"{BEFORE} {ORDER} {BEHIND}".encode())})
+    assert screened.outcome == "redacted"
+    assert ORDER.encode() not in screened.value["body"]
+
+
+def test_what_can_be_read_only_once_is_blocked() -> None:
+    screened = screen_tool_result("crm", {"rows": iter([ORDER])})
+    assert screened.outcome == "blocked"
+    assert screened.reason.parameters["what"].endswith("pass a list")
+
+
 def test_bytes_are_noted() -> None:
     assert screen_tool_result("shot", {"png": b"\x89PNG"}).notes == ("not looked into: the bytes at $.png",)
 

@@ -177,7 +177,11 @@ def test_a_change_is_an_alert_of_its_own(result: Scan) -> None:
         "</script>lie": "warning", "bridge": "note", "other-bridge": "note",
     }  # fmt: skip
     lie = alerts["</script>lie"]
-    assert lie["locations"][0]["physicalLocation"]["region"] == {"charOffset": LIE.index("40"), "charLength": 2}
+    assert lie["locations"][0]["physicalLocation"]["region"] == {
+        "startLine": 1,
+        "charOffset": LIE.index("40"),
+        "charLength": 2,
+    }
     assert lie["properties"]["changed"]["near_copy"] == "true"
     assert log["tool"]["driver"]["rules"][lie["ruleIndex"]]["id"] == "changed-in-near-copy"
 

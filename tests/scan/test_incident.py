@@ -21,7 +21,7 @@ PASSAGES = [Passage(text, id=f"d{i}") for i, text in enumerate(TEXTS)]
 def test_without_a_model_passages_are_named_by_what_they_state() -> None:
     found = trace(QUESTION, "Gothenburg", PASSAGES)
     assert (found.verdict, found.guilty, found.asked) == (DocumentVerdict.NAMED, ("d2",), 0)
-    assert trace(QUESTION, "Helsinki", PASSAGES).verdict is DocumentVerdict.NO_DOCUMENT
+    assert trace(QUESTION, "Helsinki", PASSAGES).verdict is DocumentVerdict.NOT_STATED
 
 
 def test_a_model_is_asked_without_them() -> None:

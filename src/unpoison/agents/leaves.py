@@ -1,15 +1,15 @@
 """The texts in a value: its strings, the strings of JSON embedded in a string, and keys that hold text.
 
-A value is what JSON has, a dataclass or a pydantic model; any other object is read as its `str`. Texts are judged and
-replaced one by one, so that the rest of a value stays unchanged. JSON inside a text keeps its layout: only the changed
-string is rewritten.
+A value is what JSON has, a dataclass or a pydantic model; bytes are read as UTF-8, any other object as its `str`.
+Texts are judged and replaced one by one, so that the rest of a value stays unchanged. JSON inside a text keeps its
+layout: only the changed string is rewritten.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
 
 
 class TooMuchError(ValueError):
-    """A value that exceeds a limit; the message says which."""
+    """A value that cannot be screened whole: it exceeds a limit, or can be read only once; the message says which."""
 
 
 class Leaf(NamedTuple):
@@ -51,7 +51,7 @@ class Leaf(NamedTuple):
 
 
 def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Path]]:
-    """The strings of a value that contain a letter, and the paths of bytes, which are not screened.
+    """The strings of a value that contain a letter, and the paths of bytes that are no text, which are not screened.
 
     A key counts as a text if it has several words or non-ASCII letters. Each is returned once.
 
@@ -83,6 +83,8 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
 def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -> Any:
     """The value with some texts replaced; unchanged parts stay the same objects."""
     if any(len(leaf.path) == depth for leaf, _ in changes):
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return _rewrite(str(_decoded(value)), changes).encode()
         return _rewrite(value if isinstance(value, str) else str(value), changes)
     by_step: dict[Any, list[tuple[Leaf, str]]] = {}
     for leaf, text in changes:
@@ -115,7 +117,12 @@ def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[t
         if isinstance(here, str):
             yield path, here, False
         elif isinstance(here, (bytes, bytearray, memoryview)):
-            binary.append(path)
+            if (text := _decoded(here)) is None:
+                binary.append(path)
+            else:
+                yield path, text, False
+        elif isinstance(here, (Iterator, AsyncIterator)):
+            raise TooMuchError(f"there is an iterator at {show_path(path)}, which can be read only once; pass a list")
         elif here is None or isinstance(here, (bool, int, float)):
             continue
         elif (children := _children(here)) is None:
@@ -132,6 +139,15 @@ def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[t
                 if not (named and skip is not None and skip(path, children, step))
             ]
             stack.extend(reversed(inside))
+
+
+def _decoded(data: bytes | bytearray | memoryview) -> str | None:
+    """Bytes as text; None if they are not UTF-8 or hold a NUL, as images and archives do."""
+    try:
+        text = bytes(data).decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
 
 
 def _children(value: object) -> Mapping[Any, Any] | None:

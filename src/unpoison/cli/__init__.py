@@ -86,6 +86,7 @@ class Commands(TyperGroup):
             fix = f"; {FIXES[error.errno]}" if owner and error.errno in FIXES else ""
             raise _fail(f"{owner}{error.strerror or error}{fix}") from None
         except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
         return result
 

@@ -228,7 +228,11 @@ def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
             raise
         for problem in obstacles:
             say(f"cannot be measured: {problem}")
-        run = runner.run()
+        try:
+            run = runner.run()
+        except KeyboardInterrupt:
+            say(f"interrupted; what was measured is saved in {where}, and the same command resumes")
+            raise
         for spec, judge in ((settings.judge, judge_run), (settings.grader, grade_run)):
             if spec is not None:
                 run = judge(run, runner.bench.generator(spec), jobs=jobs, progress=advance)

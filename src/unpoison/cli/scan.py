@@ -127,7 +127,7 @@ def scan(
     if failures:
         scan_result = replace(scan_result, notes=(*scan_result.notes, _unread(source, failures)))
     try:
-        _write(scan_result, describe_source(source), as_json, output, sarif, html)
+        _write(scan_result, source, as_json, output, sarif, html)
     except BrokenPipeError:  # the reader closed the pipe; the scan itself succeeded
         _finish(kept, scan_result, documents)
         raise
@@ -157,6 +157,7 @@ def _write(
 ) -> None:
     from unpoison.cli.display import show
     from unpoison.io.output import Writer
+    from unpoison.scan.engine import describe_source
     from unpoison.scan.report import page, sarif
 
     with Writer(output, "", to_stdout=as_json) as writer:
@@ -164,9 +165,11 @@ def _write(
             writer.write(finding.to_dict())
         active = writer.active
     if report is not None:
-        report.write_text(json.dumps(sarif(scan_result, source), indent=1) + "\n", encoding="utf-8")
+        folder = str(source) if Path(source).is_dir() else ""
+        log = sarif(scan_result, describe_source(source), folder)
+        report.write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
     if html is not None:
-        html.write_text(page(scan_result, source), encoding="utf-8")
+        html.write_text(page(scan_result, describe_source(source)), encoding="utf-8")
     if not active and scan_result.findings:
         flagged = scan_result.flagged
         title = "flagged" if flagged else "nothing is flagged; the most suspicious"

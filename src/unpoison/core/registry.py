@@ -166,6 +166,7 @@ def _own(kind: str, name: str) -> Any:
     if kind not in BASES:
         raise OptionError(f"{clip(name)} names a class, which is possible for {', '.join(BASES)} only")
     module, _, attribute = name.partition(":")
+    module = module.removesuffix(".py")
     try:
         home = import_module(module)
     except ModuleNotFoundError as error:

@@ -129,6 +129,11 @@ class Screening:
         return tuple(passage.shown for passage in self.read)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on the whole set, such as hidden text or a language that is not supported."""
+        return self.evidence.notes
+
+    @property
     def read(self) -> tuple[Passage, ...]:
         """The kept passages without their spans, best first; the same objects if there are no spans."""
         return tuple(without(self.passages[i], self.verdicts[i].cuts) for i in self.kept_indices)

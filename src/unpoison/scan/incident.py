@@ -307,6 +307,7 @@ class DocumentVerdict(StrEnum):
     NAMED = "named"
     NOT_MOVED = "not moved"
     NO_DOCUMENT = "no document"
+    NOT_STATED = "not stated"
     NOT_REPRODUCED = "not reproduced"
     UNFINISHED = "unfinished"
 
@@ -326,6 +327,10 @@ SENTENCES = {
     DocumentVerdict.NO_DOCUMENT: (
         "The answer depends on no document that could be behind it: it may come from the model, a cache, or another "
         "store. Nothing was quarantined."
+    ),
+    DocumentVerdict.NOT_STATED: (
+        "No document that was shown states this answer, and no model was asked. If the system answers differently now, "
+        "give the answer that it gives; for documents that it did not show, give --store."
     ),
     DocumentVerdict.NOT_REPRODUCED: "The system does not give this answer now, so nothing was proven or changed.",
     DocumentVerdict.UNFINISHED: "The budget was exhausted before anything was proven; nothing was changed.",
@@ -424,7 +429,7 @@ def trace(
 
     if writer is None:
         found = Incident(question, answer, DocumentVerdict.NAMED, tuple(suspects()))
-        return found if found.guilty else Incident(question, answer, DocumentVerdict.NO_DOCUMENT, found.suspects)
+        return found if found.guilty else Incident(question, answer, DocumentVerdict.NOT_STATED, found.suspects)
     verdict, proofs, after, notes = DocumentVerdict.UNFINISHED, list[Proof](), None, list[str]()
     try:
         if not trials.count(()).wrong:

@@ -57,7 +57,7 @@ def _pieces(finding: Finding) -> Iterator[tuple[str, bool]]:
 PLANTED, CHANGED = RULES["planted-document"], RULES["changed-in-near-copy"]
 
 
-def sarif(scan: Scan, source: str) -> dict[str, Any]:
+def sarif(scan: Scan, source: str, folder: str = "") -> dict[str, Any]:
     """Flagged documents as results with their spans as character regions, and differences between near-copies.
 
     A difference is a separate result; without evidence which document was changed, a note.
@@ -65,15 +65,23 @@ def sarif(scan: Scan, source: str) -> dict[str, Any]:
     Args:
         scan: The result of the scan.
         source: The name of the source for display.
+        folder: The scanned folder, which stands before the names of its files; "" for other sources.
     """
     run = {"source": source, "documents": scan.documents, "notes": list(scan.notes)}
-    changed = (_changed_result(finding, finding.changed) for finding in scan.findings if finding.changed is not None)
-    return sarif_log([*map(_result, scan.flagged), *changed], [PLANTED, CHANGED], __version__, run)
+    changed = (
+        _changed_result(finding, finding.changed, folder) for finding in scan.findings if finding.changed is not None
+    )
+    return sarif_log(
+        [*(_result(finding, folder) for finding in scan.flagged), *changed], [PLANTED, CHANGED], __version__, run
+    )
 
 
-def _result(finding: Finding) -> Result:
-    file = finding.source or finding.id
-    spans = [Location(file, None, (span.start, span.end), finding.id, plain(span.reason)) for span in finding.spans]
+def _result(finding: Finding, folder: str) -> Result:
+    file = _file(finding, folder)
+    spans = [
+        Location(file, _line(finding, span.start), (span.start, span.end), finding.id, plain(span.reason))
+        for span in finding.spans
+    ]
     return Result(
         PLANTED.id,
         "error" if finding.suspicion >= 0.9 else "warning",
@@ -85,15 +93,25 @@ def _result(finding: Finding) -> Result:
     )
 
 
-def _changed_result(finding: Finding, change: Change) -> Result:
-    file, message = finding.source or finding.id, plain(str(change))
+def _changed_result(finding: Finding, change: Change, folder: str) -> Result:
+    file, message = _file(finding, folder), plain(str(change))
     places = [(span.start, span.end) for span in finding.spans if span.reason == str(change)]
     return Result(
         CHANGED.id,
         CHANGED.level if change.suspect else "note",
         message,
-        [Location(file, None, place, finding.id) for place in places] or [Location(file, name=finding.id)],
+        [Location(file, _line(finding, place[0]), place, finding.id) for place in places]
+        or [Location(file, name=finding.id)],
         {"unpoisonDocument/v1": finding.id},
         round(100 * change.suspicion, 2),
         {"changed": change.to_dict()},
     )
+
+
+def _file(finding: Finding, folder: str) -> str:
+    """The address of a document, or the path of its file below the working folder."""
+    return finding.source or (f"{folder.rstrip('/')}/{finding.id}" if folder else finding.id)
+
+
+def _line(finding: Finding, start: int) -> int:
+    return finding.text.count("\n", 0, start) + 1

@@ -15,7 +15,7 @@ from unpoison.bench.evaluation.preset_data import PaperData, released_setting
 from unpoison.bench.evaluation.scenarios import COMPETING, Scenario
 from unpoison.bench.evaluation.specs import short_of, stand_in, takes
 from unpoison.core.registry import format_spec, names, parse
-from unpoison.models.loading import can_write
+from unpoison.models.loading import answer_judge, can_write
 from unpoison.models.prompts import PromptStyle, wording
 
 __all__ = [
@@ -332,7 +332,9 @@ class Differences:
 
     def _model(self, kind: str, table: Mapping[str, Any]) -> Iterator[str]:
         theirs = {**self._raw["used"], **table.get("used", {})}.get(kind)
-        ours = self._models[kind] or ("lexical" if kind == "nli" else None)
+        ours = self._models[kind]
+        if kind == "nli":
+            ours = answer_judge(ours, self._models["generator"])
         if not theirs or not ours:
             return
         of_table = [name for name in _model_names(table.get("model", "")) if name in _model_names(theirs)]
