@@ -51,7 +51,7 @@ COMMANDS = {
 """Group -> command -> the question that it answers. `unpoison.cli.NAME` defines the command NAME."""
 
 FIXES = {
-    errno.ENOENT: "check the path; folders on it must exist",
+    errno.ENOENT: "check the path, and that its folder exists",
     errno.ENOTDIR: "check the path; each part before a slash must be a folder",
     errno.EISDIR: "give a file",
     errno.EACCES: "change its permissions, or give another path",

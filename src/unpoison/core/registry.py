@@ -182,7 +182,9 @@ def _own(kind: str, name: str) -> Any:
     if not isinstance(named, type) or not issubclass(named, base):
         classes = [key for key, value in vars(home).items() if isinstance(value, type) and issubclass(value, base)]
         offered = ", ".join(key for key in classes if getattr(home, key).__module__ == home.__name__) or "none"
-        raise OptionError(f"{name} is not a subclass of {base.__name__}; {module} has: {offered}")
+        other = [one for one in BASES if isinstance(named, type) and issubclass(named, _attribute(BASES[one]))]
+        instead = f"it belongs to the {other[0]}" if other else f"{module} has: {offered}"
+        raise OptionError(f"{name} is not a subclass of {base.__name__}; {instead}")
     if not isinstance(getattr(named, "name", None), str):
         raise OptionError(f"{attribute} has no name; write name = 'mine' in the class, for tables and messages")
     if missing := sorted(getattr(named, "__abstractmethods__", ())):

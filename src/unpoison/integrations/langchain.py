@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import ConfigDict, PrivateAttr
 
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, OptionError, clip
+from unpoison.errors import InputError, OptionError, clip, nearest
 from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.scan.audit_log import AuditLog
 from unpoison.types import Passage
@@ -139,9 +139,9 @@ class ScreenedRetriever(BaseRetriever):
         if callable(getattr(retriever, "as_retriever", None)):
             raise OptionError(f"retriever must be one, got the store {clip(retriever)}; call .as_retriever() on it")
         if unknown := sorted(framework.keys() - type(self).model_fields):
-            raise OptionError(
-                f"ScreenedRetriever takes no {', '.join(unknown)}; give screening=ScreeningCompressor({unknown[0]}=...)"
-            )
+            meant = nearest(unknown[0], ["retriever", "screening"])
+            instead = meant.strip() or f"give screening=ScreeningCompressor({unknown[0]}=...)"
+            raise OptionError(f"ScreenedRetriever takes no {', '.join(unknown)}; {instead}")
         compressor = screening if isinstance(screening, ScreeningCompressor) else ScreeningCompressor(screening)
         given: dict[str, Any] = {"retriever": retriever, "screening": compressor}
         super().__init__(**given, **framework)

@@ -274,7 +274,9 @@ def _predicate(exempt: Exempt | None) -> Callable[[Passage], bool]:
     if callable(exempt):
         return exempt
     if isinstance(exempt, str) or not all(isinstance(name, str) for name in exempt or ()):
-        raise OptionError(f"exempt must be a list of ids and sources, or a function of a passage, got {clip(exempt)}")
+        raise OptionError(
+            f"exempt must be a list of ids and sources as strings, or a function of a passage, got {clip(exempt)}"
+        )
     return Allowed(exempt or (), "exempt").matches
 
 

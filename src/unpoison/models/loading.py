@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from unpoison.core.registry import entry_point, names, read_options, split_options
-from unpoison.errors import OptionError, clip
+from unpoison.errors import OptionError, clip, nearest
 from unpoison.models.functions import FunctionGenerator, GeneratorFunction
 from unpoison.models.protocols import (
     CrossEncoder,
@@ -278,7 +278,8 @@ def _load(what: str, group: str, spec: str, forms: dict[str, str]) -> Any:
     offered = [name for name in names(group) if name not in {form.partition(":")[0] for form in forms}]
     if kind in offered:
         return _foreign(entry_point(group, kind), spec, rest, bare if comma else None)
-    raise OptionError(f"no {what} {clip(spec)}; use {', '.join([*forms, *offered])}")
+    meant = nearest(kind, [form.partition(":")[0] for form in (*forms, *offered)])
+    raise OptionError(f"no {what} {clip(spec)}; {meant}use {', '.join([*forms, *offered])}")
 
 
 def _foreign(target: Any, spec: str, rest: str, bare: str | None) -> Any:

@@ -64,7 +64,10 @@ class PoisonedRag(Attack):
         if self.mode == "one-shot":
             return (yield from self._one_shot(target, count))
         if not target.incorrect:
-            raise InputError(f"target {clip(target.id)} has no incorrect answer; use mode=one-shot, which invents one")
+            raise InputError(
+                f"question {clip(target.id)} has no incorrect answer; add incorrect_answers to its row, or use "
+                "mode=one-shot with a generator, which invents one"
+            )
         return (yield from self._run_trials(target, count))
 
     def _run_trials(self, target: Target, count: int) -> Flow[list[PoisonText]]:

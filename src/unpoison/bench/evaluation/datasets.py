@@ -16,7 +16,7 @@ from unpoison.bench.data_files import data_path
 from unpoison.bench.evaluation.examples import Example, FieldError, Loaded, Problem
 from unpoison.bench.evaluation.formats import FORMATS
 from unpoison.core.passages import TEXT_FIELDS
-from unpoison.errors import InputError, clip
+from unpoison.errors import InputError, clip, nearest
 from unpoison.io.file_rows import Source
 from unpoison.io.files import JsonLinesSource, source_of
 from unpoison.sources.fields import metadata_of, source_in
@@ -137,7 +137,9 @@ def _bytes_of(path: Path, digest: hashlib._Hash) -> bytes:
             raise InputError(f"{path} has {size:,} bytes, more than {MAX_BYTES:,}; split it")
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}; give the path of a data file") from None
+        beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        meant = nearest(path.name, [*beside, "sample", "timeline"])
+        raise InputError(f"{path} cannot be read: {error.strerror}; {meant}give a data file, or their folder") from None
     digest.update(data)
     return data
 

@@ -360,7 +360,7 @@ def _read_page(client: HttpClient, url: str) -> OpenApi | None:
         InputError: It names a variable of the environment, which would be sent to the system.
     """
     try:
-        reply = client.send("the OpenAPI page", "GET", url)
+        reply = client.send("the request for the OpenAPI page", "GET", url)
         values = reply.json
     except TargetError as error:
         if "cannot reach" in str(error):
