@@ -62,7 +62,7 @@ def test_standard_input_in_a_process():
 def test_a_missing_file_in_a_process():
     done = subprocess.run([*UNPOISON, "screen", "missing.jsonl"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: missing.jsonl: No such file or directory; check the path, and that its folder exists\n"
+    assert done.stderr.startswith("error: missing.jsonl: No such file or directory; check the path")
 
 
 @pytest.mark.parametrize("form", [["--json"], []], ids=["json", "table"])
