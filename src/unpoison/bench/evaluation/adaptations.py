@@ -1,7 +1,7 @@
 """Methods over time: a defense and the state it keeps between times.
 
-The paper adapts defenses that know no time in two ways (RADAR, Section 5.3): with all passages seen so far, or with
-the previous answer alone.
+The paper adapts defenses without a memory to dated questions in two ways (RADAR, Section 5.3): with all passages seen
+so far, or with the previous answer alone.
 """
 
 from __future__ import annotations
