@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from time import perf_counter
+from time import process_time
 
 import pytest
 import yaml
@@ -156,9 +156,12 @@ def test_places_are_those_of_the_text_that_was_given() -> None:
 )
 def test_time_grows_with_the_length_alone(part: str) -> None:
     def seconds(count: int) -> float:
-        begun = perf_counter()
-        find_injections([part * count])
-        return perf_counter() - begun
+        """Of the processor; the best of three, for the first one compiles patterns."""
+        found = list[float]()
+        for _ in range(3):
+            begun = process_time()
+            find_injections([part * count])
+            found.append(process_time() - begun)
+        return min(found)
 
-    seconds(10)
     assert seconds(8_000) < 60 * max(seconds(800), 0.01)  # quadratic work would take a hundred times as long
