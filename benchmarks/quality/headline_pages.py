@@ -33,8 +33,6 @@ ELSEWHERE = (
      "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
     ("**Prompt injections** missed: textbook wordings; AgentDojo v1 appended to tool results",
      "0 of 30; 0 of 629", "659", "`python -m benchmarks injections evaluation-data`"),
-    ("**Latency**: CPU ms for ten passages of 100 words, median and 99th percentile", "23 / 59", "",
-     "`python -m benchmarks speed`"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""
 

@@ -156,6 +156,14 @@ def test_bytes_that_are_text_are_screened_as_text() -> None:
     assert ORDER.encode() not in screened.value["body"]
 
 
+@pytest.mark.parametrize("data", [ORDER.encode() + b" caf\xe9", ORDER.encode("utf-16")], ids=["invalid", "utf-16"])
+def test_invalid_bytes_do_not_hide_an_order(data: bytes) -> None:
+    screened = screen_tool_result("crm", {"body": data})
+    assert screened.outcome == "redacted"
+    assert isinstance(screened.value["body"], bytes)
+    assert b"previous" not in screened.value["body"].replace(b"\0", b"")
+
+
 def test_what_can_be_read_only_once_is_blocked() -> None:
     screened = screen_tool_result("crm", {"rows": iter([ORDER])})
     assert screened.outcome == "blocked"
@@ -163,7 +171,7 @@ def test_what_can_be_read_only_once_is_blocked() -> None:
 
 
 def test_bytes_are_noted() -> None:
-    assert screen_tool_result("shot", {"png": b"\x89PNG"}).notes == ("not looked into: the bytes at $.png",)
+    assert screen_tool_result("shot", {"png": bytes(range(256))}).notes == ("not looked into: the bytes at $.png",)
 
 
 def test_a_policy_decides_by_tool_and_one_that_names_no_tool_redacts() -> None:

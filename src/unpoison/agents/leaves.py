@@ -23,6 +23,7 @@ Skip = Callable[[Path, Mapping[Any, Any], Any], bool]
 _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
 _WORD = re.compile(r"[^\W\d_]")
+_INVALID = re.compile("[\ufffd\x01-\x08\x0e-\x1f]")
 _NAME = re.compile(r"[\w$@:/\-]{1,40}")
 
 MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
@@ -84,7 +85,7 @@ def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -
     """The value with some texts replaced; unchanged parts stay the same objects."""
     if any(len(leaf.path) == depth for leaf, _ in changes):
         if isinstance(value, (bytes, bytearray, memoryview)):
-            return _rewrite(str(_decoded(value)), changes).encode()
+            return type(value)(_rewrite(str(_decoded(value)), changes).encode())
         return _rewrite(value if isinstance(value, str) else str(value), changes)
     by_step: dict[Any, list[tuple[Leaf, str]]] = {}
     for leaf, text in changes:
@@ -142,12 +143,12 @@ def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[t
 
 
 def _decoded(data: bytes | bytearray | memoryview) -> str | None:
-    """Bytes as text; None if they are not UTF-8 or hold a NUL, as images and archives do."""
-    try:
-        text = bytes(data).decode()
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text
+    """Bytes as text, even if some are invalid; None if over a third are, as in images and archives.
+
+    Without their NULs, for the letters of UTF-16 stay then.
+    """
+    text = bytes(data).replace(b"\0", b"").decode(errors="replace")
+    return None if 3 * len(_INVALID.findall(text)) > len(text) else text
 
 
 def _children(value: object) -> Mapping[Any, Any] | None:

@@ -85,8 +85,8 @@ class Commands(TyperGroup):
             owner = f"{error.filename}: " if error.filename is not None else ""
             fix = f"; {FIXES[error.errno]}" if owner and error.errno in FIXES else ""
             raise _fail(f"{owner}{error.strerror or error}{fix}") from None
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
+        except KeyboardInterrupt as stop:
+            typer.echo(f"interrupted; {stop}" if str(stop) else "interrupted", err=True)
             raise typer.Exit(130) from None
         return result
 

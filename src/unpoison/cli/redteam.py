@@ -288,14 +288,13 @@ def clean(
 
 @contextmanager
 def report_removal(journal: Path) -> Iterator[None]:
-    """After Ctrl-C print how to remove the rest."""
-    from unpoison.cli.common import say
-
+    """Let an interruption say how to remove the rest."""
     try:
         yield
     except KeyboardInterrupt:
-        say(f"interrupted; planted documents are removed. If any may remain: unpoison redteam clean {journal}")
-        raise
+        raise KeyboardInterrupt(
+            f"planted documents are removed. If any may remain: unpoison redteam clean {journal}"
+        ) from None
 
 
 def problems_of(results: Results) -> list[str]:

@@ -231,8 +231,7 @@ def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
         try:
             run = runner.run()
         except KeyboardInterrupt:
-            say(f"interrupted; what was measured is saved in {where}, and the same command resumes")
-            raise
+            raise KeyboardInterrupt(f"what was measured is saved in {where}, and the same command resumes") from None
         for spec, judge in ((settings.judge, judge_run), (settings.grader, grade_run)):
             if spec is not None:
                 run = judge(run, runner.bench.generator(spec), jobs=jobs, progress=advance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -165,7 +166,7 @@ def _write(
             writer.write(finding.to_dict())
         active = writer.active
     if report is not None:
-        folder = str(source) if Path(source).is_dir() else ""
+        folder = os.path.relpath(source) if Path(source).is_dir() else ""
         log = sarif(scan_result, describe_source(source), folder)
         report.write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
     if html is not None:

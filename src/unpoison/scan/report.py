@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
+from pathlib import PurePosixPath
 from typing import Any
 
 from unpoison import __version__
@@ -109,8 +110,9 @@ def _changed_result(finding: Finding, change: Change, folder: str) -> Result:
 
 
 def _file(finding: Finding, folder: str) -> str:
-    """The address of a document, or the path of its file below the working folder."""
-    return finding.source or (f"{folder.rstrip('/')}/{finding.id}" if folder else finding.id)
+    """The address of a document, or the path of its file."""
+    name = finding.source or finding.id
+    return name if not folder or "://" in name else (PurePosixPath(folder) / name).as_posix()
 
 
 def _line(finding: Finding, start: int) -> int:
