@@ -17,12 +17,10 @@ import numpy as np
 import pytest
 
 from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, hostile
-from unpoison.algorithms.intervals import wilson
 from unpoison.bench.redteam.page import redteam_page
 from unpoison.bench.redteam.results import Results, Trial
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span
-from unpoison.report.charts import LineChart, Series
 from unpoison.report.document import Section, Table, document
 from unpoison.report.pages import resource
 from unpoison.report.rendering import page as page_of_screenings
@@ -73,13 +71,6 @@ def test_screenings() -> None:
     check(one.to_html(), fields)
 
 
-FIGURES = (
-    LineChart(
-        hostile("lines"), hostile("across"), hostile("up"), (Series(hostile("series"), 0, ((LINK, wilson(1, 2)),)),)
-    ),
-)
-
-
 def test_reports_in_every_part() -> None:
     table = Table(
         hostile("table"),
@@ -89,12 +80,12 @@ def test_reports_in_every_part() -> None:
         quotes=(hostile("cell-quote"),),
         note=hostile("table-note"),
     )
-    section = Section("s", "S", hostile("text"), [hostile("notes")], [table], FIGURES, left_out=hostile("left-out"))
+    section = Section("s", "S", hostile("text"), [hostile("notes")], [table], left_out=hostile("left-out"))
     sections = [section]
     facts = [(hostile("command"), hostile("command"))]
     questions = {"cells": [{"records": [{"answer": hostile("answer")}]}]}
     in_all = ["title", "text", "notes", "table", "column", "other", "row", "cell", "hint", "cell-quote", "left-out"]
-    in_all += ["lines", "series", "across", "up", "table-note", "command"]
+    in_all += ["table-note", "command"]
     text = document(hostile("title"), sections, facts=facts, lead=[hostile("lead")], questions=questions)
     check(text, [*in_all, "lead", "answer"])
     assert PAYLOAD not in text

@@ -12,7 +12,7 @@ import typer
 from unpoison.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from unpoison.bench.check import CheckResult
+    from unpoison.bench.check.check import CheckResult
     from unpoison.scan.documents import UnreadDocument
 
 __all__ = ["EXAMPLES", "check"]
@@ -97,7 +97,7 @@ def check(
     """Check documents or a running RAG: which documents look planted, and which attacks would succeed."""
     from unpoison.bench.check.live import check_system, is_target_file
     from unpoison.bench.check.page import check_page, code_lines
-    from unpoison.bench.redteam import Hosts
+    from unpoison.bench.redteam.http_client import Hosts
     from unpoison.cli.common import progress
     from unpoison.cli.redteam import report_removal
     from unpoison.errors import OptionError
@@ -135,8 +135,7 @@ def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckRes
     """Check documents; files that cannot be read are named."""
     from dataclasses import replace
 
-    from unpoison.bench.check import check_documents
-    from unpoison.bench.check.check import folder_names
+    from unpoison.bench.check.check import check_documents, folder_names
     from unpoison.cli.common import say
     from unpoison.errors import InputError
     from unpoison.scan.engine import describe_source

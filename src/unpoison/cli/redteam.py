@@ -16,7 +16,8 @@ from typer.core import TyperGroup
 from unpoison.cli.options import Command, argument, option
 
 if TYPE_CHECKING:
-    from unpoison.bench.redteam import Hosts, Results
+    from unpoison.bench.redteam.http_client import Hosts
+    from unpoison.bench.redteam.results import Results
 
 __all__ = ["EXAMPLES", "redteam"]
 
@@ -118,8 +119,8 @@ def init(
     import yaml
 
     from unpoison.bench.evaluation import load
-    from unpoison.bench.redteam import Hosts
     from unpoison.bench.redteam.discovery import SEEDS, discover
+    from unpoison.bench.redteam.http_client import Hosts
     from unpoison.bench.redteam.http_target import HttpTarget
     from unpoison.cli.common import say
     from unpoison.errors import InputError
@@ -187,7 +188,9 @@ def check(
     may_test: MayTest = None,
 ) -> None:
     """Plant one harmless document, remove it, ask one question without an attack, and show the reply."""
-    from unpoison.bench.redteam import Config, Hosts, run_test
+    from unpoison.bench.redteam.campaign import run_test
+    from unpoison.bench.redteam.config import Config
+    from unpoison.bench.redteam.http_client import Hosts
     from unpoison.cli.common import say
     from unpoison.cli.display import show
 
@@ -226,7 +229,9 @@ def run(
     For each question: ask, plant, wait until the system reads the document, ask again, and remove it.
     """
     from unpoison.bench.evaluation.gates import Gate
-    from unpoison.bench.redteam import Config, Hosts, run_test
+    from unpoison.bench.redteam.campaign import run_test
+    from unpoison.bench.redteam.config import Config
+    from unpoison.bench.redteam.http_client import Hosts
     from unpoison.bench.redteam.page import headline, redteam_page, results_table
     from unpoison.bench.redteam.results import MEASURES
     from unpoison.cli.common import progress, say
@@ -267,8 +272,9 @@ def clean(
     as_json: AsJson = False,
 ) -> None:
     """Remove the documents that a test has planted, and nothing else. May be interrupted and repeated."""
-    from unpoison.bench.redteam import Config, Hosts
-    from unpoison.bench.redteam import clean as take_back
+    from unpoison.bench.redteam.cleanup import clean as take_back
+    from unpoison.bench.redteam.config import Config
+    from unpoison.bench.redteam.http_client import Hosts
     from unpoison.cli.common import progress, say
     from unpoison.utils.plain_text import count_noun
 

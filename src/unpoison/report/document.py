@@ -1,4 +1,4 @@
-"""A report as data: sections of tables, figures and sentences; `report.html` draws it.
+"""A report as data: sections of tables and sentences; `report.html` draws it.
 
 Its texts may be hostile: the templates escape them.
 """
@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from unpoison.report.charts import LineChart
 from unpoison.report.pages import render
 
 __all__ = ["Section", "Table", "document"]
@@ -76,7 +75,7 @@ class Section:
         anchor, title: Of it, both ours.
         text: A sentence at its beginning.
         notes: A list of remarks.
-        tables, figures: In order.
+        tables: In order.
         part: A further template, and its `data`.
         left_out: A sentence at its end on omitted content.
     """
@@ -86,7 +85,6 @@ class Section:
     text: str = ""
     notes: Sequence[str] = ()
     tables: Sequence[Table] = ()
-    figures: Sequence[LineChart] = ()
     part: str = ""
     data: Any = None
     left_out: str = ""
@@ -94,7 +92,7 @@ class Section:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.notes or self.tables or self.figures or self.part)
+        return not (self.notes or self.tables or self.part)
 
 
 def document(

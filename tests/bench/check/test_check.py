@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from bench.check.corpus import write_documents
-from unpoison.bench.check import CheckResult, check_documents
 from unpoison.bench.check.cases import ATTACKS, OWNERS, craft_texts, make_examples
-from unpoison.bench.check.check import folder_names
+from unpoison.bench.check.check import CheckResult, check_documents, folder_names
 from unpoison.bench.check.page import check_page, code_lines
 from unpoison.bench.evaluation.contexts import Context
 from unpoison.scan.documents import Document

@@ -11,8 +11,9 @@ import pytest
 
 from bench.check.rag_server import Rag, serve_rag
 from bench.redteam.conftest import Quick
-from unpoison.bench.check import CheckResult, check_system
-from unpoison.bench.redteam import Hosts
+from unpoison.bench.check.check import CheckResult
+from unpoison.bench.check.live import check_system
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.errors import InputError, TargetError
 

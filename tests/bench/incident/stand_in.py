@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from unpoison.bench.redteam import TargetReply
+from unpoison.bench.redteam.targets import TargetReply
 from unpoison.core.passages import Passage
 from unpoison.retrieval import BM25Retriever
 

@@ -15,7 +15,10 @@ import time
 import urllib.request
 from pathlib import Path
 
-from unpoison.bench.redteam import Config, Hosts, clean, run_test
+from unpoison.bench.redteam.campaign import run_test
+from unpoison.bench.redteam.cleanup import clean
+from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.http_client import Hosts
 
 
 def index(url: str) -> str:

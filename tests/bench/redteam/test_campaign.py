@@ -8,8 +8,11 @@ import threading
 import pytest
 
 from bench.redteam.conftest import Quick, write_world
-from unpoison.bench.redteam import Config, Hosts, TargetDocument, TargetReply, run_test
+from unpoison.bench.redteam.campaign import run_test
+from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.journal import RunJournal
+from unpoison.bench.redteam.targets import TargetDocument, TargetReply
 from unpoison.errors import TargetError
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from bench.redteam.test_campaign import Scripted, tried
-from unpoison.bench.redteam import TargetReply
 from unpoison.bench.redteam.journal import RunJournal
+from unpoison.bench.redteam.targets import TargetReply
 from unpoison.errors import TargetError
 
 

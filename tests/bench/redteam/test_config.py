@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison.bench.redteam import Config, Hosts, build_target
+from unpoison.bench.redteam.config import Config, build_target
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.errors import OptionError, UnpoisonError
 
 BASE = "http://127.0.0.1:9"

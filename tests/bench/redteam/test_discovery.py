@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from bench.check.rag_server import Rag, serve_rag
-from unpoison.bench.redteam import Hosts
 from unpoison.bench.redteam.discovery import OpenApi, discover, reply_paths, shown_passages
-from unpoison.bench.redteam.http_client import HttpReply
+from unpoison.bench.redteam.http_client import Hosts, HttpReply
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.errors import InputError, UnpoisonError
 
@@ -38,12 +37,13 @@ def test_a_page_without_models_and_a_reply_are_enough(rag: Rag) -> None:
     assert asked == 8  # five questions, and the first sentence of each passage
 
 
-@pytest.mark.parametrize(("path", "field"), [("/ask", "question"), ("/chat", "query")])
-def test_without_a_page_the_usual_fields_are_tried(rag: Rag, path: str, field: str) -> None:
+def test_without_a_page_the_field_is_question(rag: Rag) -> None:
     rag.openapi = None
-    target = found(rag.url + path)
-    assert (target["ask"]["body"], target["ask"]["passages"]) == ({field: "{question}"}, "$.sources[*]")
+    target = found(f"{rag.url}/ask")
+    assert (target["ask"]["body"], target["ask"]["passages"]) == ({"question": "{question}"}, "$.sources[*]")
     assert "plant" not in target
+    with pytest.raises(UnpoisonError, match="status 422"):
+        found(f"{rag.url}/chat")
 
 
 @pytest.mark.parametrize("given", ["", "/v1", "/v1/chat/completions"])

@@ -11,7 +11,10 @@ import pytest
 
 from bench.redteam.conftest import Quick, StandIn, write_world
 from bench.redteam.hostile import Hostile
-from unpoison.bench.redteam import Config, Hosts, clean, run_test
+from unpoison.bench.redteam.campaign import run_test
+from unpoison.bench.redteam.cleanup import clean
+from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.journal import PlantRecord, RunJournal
 from unpoison.errors import TargetError
 from unpoison.report.rendering import plain
@@ -116,7 +119,7 @@ def test_a_reply_that_drips_ends_with_its_time(tmp_path, drip):
     thread.start()
     write_world(tmp_path, 1)
     config = Config.load(StandIn(f"http://127.0.0.1:{listening.getsockname()[1]}").config(tmp_path))
-    from unpoison.bench.redteam import build_target
+    from unpoison.bench.redteam.config import build_target
 
     target: RedteamTarget = build_target(config.target, Hosts(), timeout=0.3)
     pace = Pace(RequestLimits(timeout=0.3, retries=0))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bench.check.rag_server import Rag, serve_rag
-from unpoison.bench.redteam import Hosts, TargetDocument, TargetReply
-from unpoison.bench.redteam.http_client import HttpReply
+from unpoison.bench.redteam.http_client import Hosts, HttpReply
 from unpoison.bench.redteam.http_target import HttpTarget, ReplyPath
+from unpoison.bench.redteam.targets import TargetDocument, TargetReply
 from unpoison.errors import OptionError, TargetError
 
 

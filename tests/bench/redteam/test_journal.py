@@ -6,7 +6,9 @@ import stat
 
 import pytest
 
-from unpoison.bench.redteam import Config, Hosts, clean
+from unpoison.bench.redteam.cleanup import clean
+from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.journal import RunJournal
 from unpoison.errors import InputError, UnknownNameError
 

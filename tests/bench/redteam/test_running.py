@@ -12,7 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.redteam.conftest import HERE
-from unpoison.bench.redteam import Config, Hosts, run_test
+from unpoison.bench.redteam.campaign import run_test
+from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.results import MEASURES
 from unpoison.cli import app
 

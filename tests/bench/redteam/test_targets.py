@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from unpoison.bench.redteam import TargetReply
 from unpoison.bench.redteam.results import Results, Trial
-from unpoison.bench.redteam.targets import fingerprints, read_count
+from unpoison.bench.redteam.targets import TargetReply, fingerprints, read_count
 
 LONG = "The official listing has read 1600 since it was last updated, as the curator told us."
 HONEST = "An honest passage that the poison quotes in full, word by word"

@@ -15,7 +15,7 @@ from markdown import markdown as html_of
 from hostile_texts import LINK, PAYLOAD, Page
 from small_run import HOSTILE, cut_in_half, small_run
 from unpoison.bench.report import WRITERS, Report, as_json, as_markdown, page, write_report
-from unpoison.bench.report.page import question_data, sweep_figures
+from unpoison.bench.report.page import question_data
 from unpoison.bench.report.tables import difference_table, summary_tables
 from unpoison.errors import InputError, OptionError
 from unpoison.report.document import Table
@@ -68,7 +68,7 @@ def test_page_is_self_contained_and_hostile_text_is_data(report: Report) -> None
     assert not [tag for tag, _ in elements.tags if tag in ("img", "b")]
     assert any(HOSTILE in context["query"] for context in json.loads(data)["contexts"].values())
     sections = {a["id"] for tag, a in elements.tags if tag == "section"}
-    assert sections == {"results", "sweeps", "differences", "cost", "questions", "problems"}
+    assert sections == {"results", "differences", "cost", "questions", "problems"}
 
 
 def test_tables_have_the_baseline_first_the_clean_twin_beside_and_name_a_stand_in(report: Report) -> None:
@@ -88,15 +88,6 @@ def test_tables_have_the_baseline_first_the_clean_twin_beside_and_name_a_stand_i
 def test_a_failed_question_is_shown_beside_the_figures(report: Report) -> None:
     failed = next(table for table in summary_tables(report) if "pia" in table.title)
     assert failed.rows[0][1] == "4, 1 failed"
-
-
-def test_charts_follow_every_axis_and_the_options_of_a_defense(report: Report) -> None:
-    figures = list(sweep_figures(report))
-    poisons = next(f for f in figures if f.title.startswith("poisoned context by poisons"))
-    vanilla = next(series for series in poisons.series if series.name == "vanilla")
-    assert [(at, share.value) for at, share in vanilla.points] == [(1, 1.0), (2, 1.0)]
-    option = next(f for f in figures if f.across == "grada: alpha")
-    assert list(option.places) == [0.2, 0.8]
 
 
 def test_differences_begin_with_the_baseline(report: Report) -> None:

@@ -41,12 +41,12 @@ TOKEN = "RAG_TOKEN"  # noqa: S105  the name of a variable
 IDS = ("id", "ids", "document_id", "doc_id", "document_ids", "doc_ids", "uuid", "file_id")
 PLACES: dict[str, dict[str, tuple[str, ...]]] = {
     "ask": {
-        "{question}": ("question", "query", "q", "prompt", "message", "input", "user_input", "text", "content"),
+        "{question}": ("question", "query", "q", "prompt", "message", "input", "text", "content"),
         "{uuid}": ("session_id", "thread_id", "conversation_id", "chat_id", "session", "user_id", "user"),
     },
     "plant": {
-        "{text}": ("text", "content", "page_content", "passage", "body", "documents", "texts", "passages", "chunks",
-                   "items", "docs", "document", "data", "contents"),
+        "{text}": ("text", "content", "page_content", "passage", "documents", "texts", "passages", "chunks", "docs",
+                   "document", "data"),
         "{title}": ("title",),
         "{uuid}": IDS,
         "{canary}": ("source", "filename", "file_name", "name", "url", "canary"),
@@ -56,10 +56,8 @@ PLACES: dict[str, dict[str, tuple[str, ...]]] = {
 """Call -> placeholder, the required one first -> names of request fields, most specific first."""
 
 ANSWERS = ("answer", "response", "result", "output", "output_text", "reply", "token", "delta", "text", "content")
-PASSAGES = (
-    "passages", "context", "contexts", "documents", "source_documents", "source_nodes", "sources", "citations",
-    "chunks", "results", "matches", "hits", "references", "retrieved", "docs", "evidence",
-)  # fmt: skip
+PASSAGES = ("passages", "context", "contexts", "documents", "source_documents", "source_nodes", "sources", "citations",
+            "chunks", "results", "references", "retrieved", "docs")  # fmt: skip
 """Fields of a reply, most specific first."""
 
 WORDS = {
@@ -75,11 +73,10 @@ NO_PLANTING = REMOVING | {"ask", "chat", "query", "search"}
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 """Paths of an OpenAI-compatible chat endpoint, and of its list of models."""
 
-WRONG_BODY = (400, 415, 422, 500)
-"""Statuses after which another field name for the question is tried."""
 MAX_DEPTH, MAX_MEMBERS, MAX_REFERENCES, MAX_OPERATIONS = 8, 100, 30, 500
 
 _PLACE = re.compile(r"\{([^{}/]{1,100})\}")
+_MESSAGES = [{"role": "user", "content": "{question}"}]
 
 
 def origin(url: str) -> str:
@@ -114,21 +111,10 @@ def discover(
     hosts.check(where)
     path = urlsplit(where).path.rstrip("/").removesuffix("/openapi.json")
     page = _read_page(client, f"{origin(where)}/openapi.json")
-    headers = page.headers if page else {}
-    if not headers and environment.get(TOKEN):
-        headers = {"Authorization": f"Bearer ${{{TOKEN}}}"}
-    asks = _ways_to_ask(client, where, path, page, model, headers)
-    if not asks:
-        raise InputError(
-            f"{clip(origin(where))} has neither an OpenAPI page with an operation that takes a question nor a chat "
-            f"endpoint; give the address that answers, such as {clip(origin(where))}/ask, or a target file"
-        )
-    reply, ask = HttpReply(0, ""), asks[0]
-    for ask in asks:
-        asked = HttpTarget({"headers": headers, "ask": {**ask, "answer": "text"}}, hosts, environment=environment)
-        reply = asked.ask_raw(questions[0], allowed=range(300, 600))
-        if reply.status not in WRONG_BODY:
-            break
+    headers = {"Authorization": f"Bearer ${{{TOKEN}}}"} if environment.get(TOKEN) else {}
+    ask = _way_to_ask(client, where, path, page, model, headers)
+    asked = HttpTarget({"headers": headers, "ask": {**ask, "answer": "text"}}, hosts, environment=environment)
+    reply = asked.ask_raw(questions[0], allowed=range(300, 600))
     _check_reply(where, reply)
     for question in questions[1:]:
         if "passages" in reply_paths(reply):
@@ -157,14 +143,17 @@ def _check_reply(where: str, reply: HttpReply) -> None:
         raise TargetError(f"{clip(where)} answered with status {reply.status}, {clip(reply.text, 200)}; {better}")
 
 
-def _ways_to_ask(
+def _way_to_ask(
     client: HttpClient, where: str, path: str, page: OpenApi | None, model: str | None, headers: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Requests to try, most likely first."""
-    described = page.request("ask", path) if page else None
+) -> dict[str, Any]:
+    """The request that asks: as the page describes it, that of a chat endpoint, or `question` in a JSON body.
+
+    Raises:
+        InputError: None is known.
+    """
     here = path.endswith("/chat/completions")
-    if described and not here:
-        return [described]
+    if page and not here and (described := page.request("ask", path)):
+        return described
     if here or path in ("", "/v1"):
         sent = client.fill(dict(headers), {}, header=True)
         try:
@@ -174,12 +163,12 @@ def _ways_to_ask(
             models = []
         if here or models:
             body = {"model": next(iter([*filter(None, [model]), *models]), "${RAG_MODEL}"), "stream": False}
-            return [{"url": where if here else origin(where) + CHAT, "body": {**body, "messages": _MESSAGES}}]
-    fields = ("question", "query", "message", "prompt", "input")
-    return [{"url": where, "body": {name: "{question}"}} for name in fields] if path not in ("", "/v1") else []
-
-
-_MESSAGES = [{"role": "user", "content": "{question}"}]
+            return {"url": where if here else origin(where) + CHAT, "body": {**body, "messages": _MESSAGES}}
+        raise InputError(
+            f"{clip(origin(where))} has neither an OpenAPI page with an operation that takes a question nor a chat "
+            f"endpoint; give the address that answers, such as {clip(origin(where))}/ask, or a target file"
+        )
+    return {"url": where, "body": {"question": "{question}"}}
 
 
 def reply_paths(reply: HttpReply, *, empty: bool = False) -> dict[str, str]:
@@ -254,17 +243,6 @@ class OpenApi:
         )
         self._operations: list[tuple[str, str, Mapping[str, Any]]] = list(islice(operations, MAX_OPERATIONS))
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Authorisation headers: a bearer token or an API key."""
-        schemes = _mapping(_mapping(self._values.get("components")).get("securitySchemes"))
-        for scheme in map(_mapping, schemes.values()):
-            if scheme.get("type") == "http" and str(scheme.get("scheme")).lower() == "bearer":
-                return {"Authorization": f"Bearer ${{{TOKEN}}}"}
-            if scheme.get("type") == "apiKey" and scheme.get("in") == "header" and isinstance(scheme.get("name"), str):
-                return {scheme["name"]: "${RAG_API_KEY}"}
-        return {}
-
     def request(self, kind: str, at: str = "") -> dict[str, Any] | None:
         """The operation that fits best, or None.
 
@@ -331,14 +309,11 @@ class OpenApi:
         return filled
 
     def _schema(self, part: Any) -> Mapping[str, Any]:
-        """A schema with its reference followed, `allOf` merged, and the first member of `anyOf` that is not null."""
+        """A schema with its reference followed, and with the first member of a union that is not null."""
         schema = self._resolve(part)
         for key in ("allOf", "anyOf", "oneOf"):
-            parts = [self._resolve(one) for one in islice(schema.get(key) or (), 10)]
-            chosen = parts if key == "allOf" else [one for one in parts if one.get("type") != "null"][:1]
-            for one in chosen:
-                own = {**_mapping(schema.get("properties")), **_mapping(one.get("properties"))}
-                schema = {**schema, **one, **({"properties": own} if own else {})}
+            members = [self._resolve(one) for one in islice(schema.get(key) or (), 10)]
+            schema = {**next((one for one in members if one.get("type") != "null"), {}), **schema}
         return schema
 
     def _resolve(self, part: Any) -> Mapping[str, Any]:
@@ -404,10 +379,13 @@ def _place(name: str, kind: str) -> str | None:
 
 
 def _default(schema: Mapping[str, Any]) -> Any:
-    choices = schema.get("enum")
-    given = [schema.get("default"), *(choices[:1] if isinstance(choices, list) else [])]
-    empty = {"integer": 1, "number": 1.0, "boolean": False, "array": [], "object": {}}.get(str(schema.get("type")), "")
-    return next((one for one in given if isinstance(one, (str, int, float, bool))), empty)
+    """A value for a required field of unknown meaning."""
+    given, choices = schema.get("default"), schema.get("enum")
+    if isinstance(given, (str, int, float, bool)):
+        return given
+    if isinstance(choices, list) and choices:
+        return choices[0]
+    return {"integer": 1, "number": 1.0, "boolean": False, "array": [], "object": {}}.get(str(schema.get("type")), "")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

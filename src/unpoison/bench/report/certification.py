@@ -13,13 +13,12 @@ from unpoison.bench.evaluation.records import Cell
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.tables import figure
-from unpoison.report.charts import LineChart, Series
 from unpoison.report.document import Table
 
-__all__ = ["certified_accuracy", "guarantee_figures", "guarantee_tables"]
+__all__ = ["certified_accuracy", "guarantee_tables"]
 
 SHOWN = (0, 1, 2, 3, 5, 10, 25)
-"""The numbers of changed passages that a table has columns for; the chart and the JSON have all."""
+"""The numbers of changed passages that a table has columns for; the JSON has all."""
 
 HINT = "answered rightly, and proved to stay so under any change of m passages"
 
@@ -49,14 +48,6 @@ def guarantee_tables(report: Report) -> list[Table]:
         title = f"Certified accuracy %: {report.caption(scenario)}, k = {scenario.k}"
         tables.append(Table(title, columns, cells, ("", *[HINT] * len(steps)), note=report.note(scenario)))
     return tables
-
-
-def guarantee_figures(report: Report) -> Iterator[LineChart]:
-    """For each table a chart: certified accuracy over m."""
-    for scenario, rows in _groups(report):
-        series = tuple(Series(name, report.defenses[name], tuple(enumerate(shares))) for name, shares in rows)
-        title = f"{report.caption(scenario)}, k = {scenario.k}"
-        yield LineChart(title, "changed passages m", "right and guaranteed", series)
 
 
 def _groups(report: Report) -> Iterator[tuple[Scenario, list[tuple[str, tuple[Estimate, ...]]]]]:

@@ -1,4 +1,4 @@
-"""A study over time as a report: one HTML page with its charts, Markdown or JSON."""
+"""A study over time as a report: one HTML page, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from unpoison.bench.evaluation.streams import StreamResult, StreamStudy
 from unpoison.bench.evaluation.timelines import step_context
 from unpoison.bench.report.paper_comparison import SAME
 from unpoison.bench.report.tables import figure
-from unpoison.report.charts import HUES, LineChart, Series
 from unpoison.report.document import Section, Table, document
 from unpoison.report.files import markdown_table, markdown_text
 
-__all__ = ["WRITERS", "as_json", "as_markdown", "page", "step_figures", "study_summary", "study_tables"]
+__all__ = ["WRITERS", "as_json", "as_markdown", "page", "study_summary", "study_tables"]
 
 
 class Share(NamedTuple):
@@ -131,34 +130,17 @@ def _of_attack(preset: StreamPreset, study: StreamStudy, attack: str) -> Iterato
         yield "position: behind the last passage where there are fewer"
 
 
-def step_figures(study: StreamStudy) -> Iterator[LineChart]:
-    """Accuracy and attack success by step, one chart for each attack, of at most eight methods: dynamic ones first."""
-    order = ("beliefs", "nothing", "answer", "passages")
-    names = sorted(study.methods, key=lambda name: order.index(study.methods[name].carries))[:HUES]
-    for measure, by_step in BY_STEP.items():
-        title = SHARES[measure].title
-        for attack, results in study.results.items():
-            if (attack, measure) == ("none", "attack_success"):
-                continue
-            series = tuple(
-                Series(name, hue, tuple((moment, by_step(results[name], i)) for i, moment in enumerate(study.moments)))
-                for hue, name in enumerate(names)
-            )
-            yield LineChart(f"{title} by step, attack: {attack}", "step", f"{title}, %", series)
-
-
 def page(study: StreamStudy, preset: StreamPreset | None = None) -> str:
     """The whole report as HTML; it opens from disk, asks the network for nothing and runs no script."""
     notes = [] if preset is None else preset.describe()
     sections = [
         Section("results", "All steps together", notes=notes, tables=study_tables(study, preset)),
-        Section("steps", "Step by step", figures=list(step_figures(study))),
         Section("problems", "Left out", notes=study.left_out),
     ]
     lead = [
         study_summary(study),
         "Every question is asked at each of its times, with one poisoned passage at every step or without. Shares are "
-        "in percent with 95 % intervals. Point at a heading or at a mark for its meaning.",
+        "in percent with 95 % intervals. Point at a heading for its meaning.",
     ]
     return document("Evaluation over time", sections, lead=lead)
 

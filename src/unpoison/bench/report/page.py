@@ -6,27 +6,20 @@ The questions travel as JSON in a data block, and the script puts them on the pa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
+from collections.abc import Iterator
 from typing import Any
 
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.records import Record
-from unpoison.bench.evaluation.summary import Summary
-from unpoison.bench.report.certification import guarantee_figures, guarantee_tables
-from unpoison.bench.report.model import SETTINGS, Report, setting
+from unpoison.bench.report.certification import guarantee_tables
+from unpoison.bench.report.model import Report
 from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
-from unpoison.core.registry import parse
-from unpoison.report.charts import LineChart, Series
 from unpoison.report.document import Section, Table, document
 from unpoison.report.rendering import excerpt
 
 __all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "page", "question_data"]
-
-MAX_FIGURES = 12
-"""Of one section; the JSON has the numbers of all."""
 
 MAX_TABLES = 150
 MAX_PROBLEMS = 200
@@ -64,9 +57,7 @@ def page(report: Report) -> str:
             "What is guaranteed",
             "Right without an attack, and proved to stay right under any change of m passages.",
             tables=guarantee_tables(report)[:MAX_TABLES],
-            figures=list(guarantee_figures(report))[:MAX_FIGURES],
         ),
-        Section("sweeps", "Along every axis", figures=list(sweep_figures(report))[:MAX_FIGURES]),
         Section("differences", "Paired differences", tables=_filled(difference_table(report))),
         Section("cost", "Time and tokens", tables=_filled(cost_table(report))),
         Section("questions", "Questions", part="drill-down.html" if any(c.records for c in report.run.cells) else ""),
@@ -79,7 +70,7 @@ def page(report: Report) -> str:
         facts=list(_facts(report)),
         lead=[
             *([status(report)] if complete else []),
-            "Shares are in percent with 95 % intervals. Point at a heading or at a mark for its meaning.",
+            "Shares are in percent with 95 % intervals. Point at a heading for its meaning.",
         ],
         warning="" if complete else f"Incomplete: {status(report)}",
         questions=question_data(report),
@@ -193,76 +184,3 @@ def _outcomes(record: Record) -> list[str]:
 
 def _size(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=True, separators=(",", ":")))
-
-
-# Charts: the poison that is left along every axis that a run varies.
-
-SHOWN = ("poisoned", "asr")
-"""The measures of an axis of the run, one chart each, a line for each defense."""
-
-OF_OPTIONS = ("poisoned", "asr", "accuracy", "clean_kept")
-"""The measures of a defense's option, one line each in one chart."""
-
-Points = list[tuple[float | str, Summary]]
-
-
-def sweep_figures(report: Report) -> Iterator[LineChart]:
-    """A chart for each measure and axis with several values, then one for each option of a defense."""
-    for axis in (name for name in report.varying if name not in ("data", "attack")):
-        by_setting: dict[tuple[Any, ...], dict[str, Points]] = {}
-        for summary in report.summaries:
-            if not summary.scenario.clean:
-                lines = by_setting.setdefault(_setting_key(summary, axis), {})
-                value = setting(getattr(summary.scenario, axis))
-                lines.setdefault(summary.scenario.defense, []).append((value, summary))
-        for lines in by_setting.values():
-            yield from _of_axis(report, axis, lines)
-    yield from _of_options(report)
-
-
-def _of_axis(report: Report, axis: str, lines: Mapping[str, Points]) -> Iterator[LineChart]:
-    title = axis.replace("_", " ")
-    scenario = next(iter(lines.values()))[0][1].scenario
-    for name in SHOWN:
-        series = [
-            Series(defense, report.defenses[defense], drawn)
-            for defense, points in sorted(lines.items(), key=lambda line: report.defenses[line[0]])
-            if len(drawn := _drawn(points, name)) > 1
-        ]
-        if series:
-            heading = MEASURES[name].title
-            where = report.caption(scenario, axis, "positions")
-            yield LineChart(f"{heading} by {title}: {where}", title, f"{heading}, %", tuple(series))
-
-
-def _of_options(report: Report) -> Iterator[LineChart]:
-    """One chart for each option that a run varies."""
-    lines: dict[tuple[Any, ...], Points] = {}
-    for summary in report.summaries:
-        name, options = parse(summary.scenario.defense)
-        for option, value in options.items() if not summary.scenario.clean else ():
-            rest = tuple(pair for pair in sorted(options.items()) if pair[0] != option)
-            lines.setdefault((f"{name}: {option}", rest, _setting_key(summary)), []).append((_numeric(value), summary))
-    for (axis, *_), points in lines.items():
-        drawn = ((MEASURES[name].title, hue, _drawn(points, name)) for hue, name in enumerate(OF_OPTIONS))
-        series = tuple(Series(*line) for line in drawn if len(line[2]) > 1)
-        if series:
-            yield LineChart(f"{axis}: {report.caption(points[0][1].scenario)}", axis, "%", series)
-
-
-def _drawn(points: Sequence[tuple[float | str, Summary]], name: str) -> tuple[tuple[float | str, Any], ...]:
-    """The points of a measure, one for each place, ascending if places are numbers."""
-    found = {place: summary[name] for place, summary in points if isfinite(summary[name].low)}
-    numbers = all(isinstance(place, (int, float)) for place in found)
-    return tuple(sorted(found.items(), key=lambda point: float(point[0])) if numbers else found.items())
-
-
-def _setting_key(summary: Summary, *ignoring: str) -> tuple[Any, ...]:
-    return tuple(getattr(summary.scenario, name) for name in SETTINGS if name not in (*ignoring, "positions"))
-
-
-def _numeric(value: str) -> float | str:
-    try:
-        return float(value)
-    except ValueError:
-        return value
