@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 WORDS = [
@@ -86,28 +85,3 @@ def encoder(seed: int = 0):
     with torch.no_grad():
         model.embeddings.word_embeddings.weight.normal_(0, 1)
     return model
-
-
-def export(model, output: str, file: Path) -> Path:
-    """Write a model as an ONNX graph with dynamic batch and length."""
-    import torch
-
-    inputs = ["input_ids", "attention_mask", "token_type_ids"]
-
-    class Named(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def forward(self, *values):
-            return self.model(**dict(zip(inputs, values))).to_tuple()[0]
-
-    ones = torch.ones(2, 7, dtype=torch.long)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter that needs no further package is deprecated
-        torch.onnx.export(
-            Named(), (ones, ones, ones * 0), str(file), input_names=inputs, output_names=[output], dynamo=False,
-            dynamic_axes={name: {0: "batch", 1: "length"} for name in [*inputs, output]}, opset_version=17,
-        )  # fmt: skip
-    return file

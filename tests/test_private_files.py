@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sqlite3
 from pathlib import Path
-from zipfile import ZipFile
 
-import numpy as np
 import pytest
 
 from unpoison.beliefs import open_beliefs
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.models import CachedEncoder, CachedGenerator, FakeEncoder, OpenAIGenerator, ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.retrieval import DenseRetriever
 
 
-def test_caches_beliefs_and_indices_are_made_for_their_owner_alone(tmp_path: Path) -> None:
+def test_caches_and_beliefs_are_made_for_their_owner_alone(tmp_path: Path) -> None:
     CachedGenerator(ScriptedGenerator("x"), path=tmp_path / "replies.db").generate(Prompt("free", "s", "q"))
     CachedEncoder(FakeEncoder(), path=tmp_path / "vectors.db").encode(["a"])
     open_beliefs(f"sqlite:{tmp_path / 'beliefs.db'}")
-    DenseRetriever(FakeEncoder(), ["a", "b"]).save(tmp_path / "index.npz")
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert {"replies.db", "vectors.db", "beliefs.db", "index.npz"} <= set(modes)
+    assert {"replies.db", "vectors.db", "beliefs.db"} <= set(modes)
     assert set(modes.values()) == {0o600}
 
 
@@ -44,22 +39,6 @@ def test_a_cache_with_a_trigger_or_view_is_refused(tmp_path: Path, statement: st
     connection.close()
     with pytest.raises(InputError, match="contains more than a cache of replies"):
         CachedGenerator(ScriptedGenerator("x"), path=path)
-
-
-@pytest.mark.parametrize("shape", [(10**9, 0), (-1, 0), (10**12, 0)])
-def test_shapes_of_an_index_are_checked_before_memory_is_taken(tmp_path: Path, shape: tuple[int, int]) -> None:
-    path = tmp_path / "index.npz"
-    DenseRetriever(FakeEncoder(), ["a"]).save(path)
-    with ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"shape": shape, "fortran_order": False, "descr": "<f4"})
-    members["vectors.npy"] = header.getvalue()
-    with ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    with pytest.raises(InputError, match="shape"):
-        DenseRetriever.load(path, FakeEncoder())
 
 
 @pytest.mark.parametrize("spec", ["rediss:u:s3cret@host", "redis:s3cret@host", "postgresql:u:s3cret@host/db"])

@@ -1,4 +1,4 @@
-"""Readers and sentence encoders to one int8 ONNX file, which needs neither torch nor transformers to run."""
+"""Readers to one int8 ONNX file, which needs neither torch nor transformers to run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from unpoison.errors import ModelError, OptionError, clip
-from unpoison.models.checkpoints import checkpoint_errors
 from unpoison.models.spans import load_answerer
 from unpoison.utils.extras import require
 
-__all__ = ["INPUTS", "export", "export_encoder", "file_hashes", "write_graph", "write_settings"]
+__all__ = ["INPUTS", "export", "file_hashes", "write_graph", "write_settings"]
 
 PURPOSE = "exporting a model"
 
@@ -64,60 +63,6 @@ def export(name_or_path: str, folder: Path) -> Path:
     return graph
 
 
-def export_encoder(name_or_path: str | Path, folder: Path) -> Path:
-    """Write a sentence encoder as `model.onnx` (int8), with the files by which `OnnxEncoder` reads and pools.
-
-    Args:
-        name_or_path: A checkpoint of the sentence-transformers library, by folder or by name.
-        folder: Where the files go; it must be empty or absent.
-
-    Returns:
-        The graph, some quarter of the checkpoint's size; its output is one vector per token.
-
-    Raises:
-        OptionError: The folder has files.
-        MissingExtraError: The extra `torch` or `export` is not installed.
-        ModelError: The checkpoint cannot be loaded, has no fast tokenizer, does more than pool by the mean or the first
-            token, or cannot be exported.
-    """
-    _check_new(folder)
-    torch = require("torch", PURPOSE)
-    library = require("sentence_transformers", "exporting an encoder")
-    with checkpoint_errors(str(name_or_path)):
-        whole = library.SentenceTransformer(
-            str(name_or_path), device="cpu", local_files_only=Path(name_or_path).is_dir(),
-            model_kwargs={"attn_implementation": "eager"},
-        ).eval()  # fmt: skip
-    parts = [type(part).__name__ for part in whole]
-    pooling = str(getattr(whole[1], "pooling_mode", "")) if parts[:2] == ["Transformer", "Pooling"] else ""
-    if pooling not in ("mean", "cls") or set(parts[2:]) - {"Normalize"}:
-        done = f"{', '.join(parts)}{f' by {pooling}' if pooling else ''}"
-        raise ModelError(f"{name_or_path} is made of {done}; only one transformer, pooled by mean or cls, is exported")
-    model, tokenizer = whole[0].auto_model, whole.tokenizer
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise ModelError(f"{name_or_path} has no fast tokenizer, and no other is read without torch; use another one")
-    inputs = _inputs_of(model)
-
-    class Tokens(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, *values: Any) -> Any:
-            return self.model(**dict(zip(inputs, values, strict=True))).last_hidden_state
-
-    (folder / "1_Pooling").mkdir(parents=True)
-    graph = write_graph(Tokens(), inputs, ("last_hidden_state",), folder / "model.onnx")
-    longest = min(v for v in (whole.max_seq_length, model.config.max_position_embeddings, 512) if v)
-    for name, text in (
-        ("tokenizer.json", tokenizer.backend_tokenizer.to_str()),
-        ("tokenizer_config.json", json.dumps({"model_max_length": longest})),
-        ("1_Pooling/config.json", json.dumps({"pooling_mode": pooling})),
-    ):
-        (folder / name).write_text(text + "\n", "utf-8")
-    return graph
-
-
 def _inputs_of(model: Any) -> tuple[str, ...]:
     return INPUTS if getattr(model.config, "type_vocab_size", 0) > 1 else INPUTS[:2]
 
@@ -156,7 +101,7 @@ def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file:
         except Exception as error:  # both libraries raise exceptions of many kinds
             raise ModelError(
                 f"cannot export the model ({type(error).__name__}: {clip(' '.join(str(error).split()), 200)}); "
-                "export another architecture, or use the checkpoint itself with qa:FOLDER or st:FOLDER"
+                "export another architecture, or use the checkpoint itself with qa:FOLDER"
             ) from error
     return file
 

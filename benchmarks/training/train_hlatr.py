@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import save_file
 
-from unpoison.models.classifiers import TorchClassifier
 from unpoison.models.hlatr import HEAD_FORM, HeadSettings, HlatrScorer
 
 
@@ -45,9 +44,8 @@ def train(
 ) -> None:
     """Fit a head on lists of two passages and more, and write its folder."""
     scorer = HlatrScorer(checkpoint)
-    pairs = TorchClassifier("hlatr", str(checkpoint), None, 16, 512)
     lists = [
-        torch.tensor(pairs.embeddings([(one.query, text) for text in one.passages]), dtype=torch.float32)
+        torch.tensor(scorer.embeddings([(one.query, text) for text in one.passages]), dtype=torch.float32)
         for one in examples
     ]
     settings = HeadSettings(lists[0].shape[1], hidden, layers, heads)
@@ -65,7 +63,9 @@ def train(
         for _ in range(epochs):
             for chosen in torch.randperm(len(lists)).split(batch):
                 losses = [
-                    loss(scorer.logits(head, lists[i].to(device)), torch.tensor(examples[i].relevant, device=device))
+                    loss(
+                        scorer.head_scores(head, lists[i].to(device)), torch.tensor(examples[i].relevant, device=device)
+                    )
                     for i in chosen.tolist()
                 ]
                 optimizer.zero_grad()

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkpoints import classifier, export, save_classifier, save_tokenizer
 from checkpoints import encoder as tiny_encoder
-from needs import need
+from checkpoints import save_classifier, save_tokenizer
 from unpoison.errors import MissingExtraError, ModelError, OptionError
-from unpoison.models import CheckpointInjectionClassifier, CrossEncoderNLI, CrossEncoderScorer, load_nli
+from unpoison.models import CheckpointInjectionClassifier, CrossEncoderNLI, CrossEncoderScorer
 from unpoison.models.classifiers import injection_columns, nli_columns, probability
 from unpoison.models.loading import load_injection_model
 from unpoison.models.protocols import CrossEncoder, InjectionClassifier, NLIModel
@@ -33,25 +32,17 @@ TEXTS = ["Paris is the capital of France.", "Lyon is a large city.", "the old to
 LONG = "the old tower is in the city . " * 40 + "paris paris not not"
 
 
-def both(home: Path, labels: list[str]) -> Path:
-    """A checkpoint and its graph in one folder."""
-    save_classifier(home, labels)
-    need("onnxruntime")
-    export(classifier(labels), "logits", home / "model.onnx")
-    return home
-
-
 @pytest.fixture(scope="module")
 def judge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return both(tmp_path_factory.mktemp("nli"), NAMES)
+    return save_classifier(tmp_path_factory.mktemp("nli"), NAMES)
 
 
 @pytest.fixture(scope="module")
 def injection_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return both(tmp_path_factory.mktemp("injection"), LABELS)
+    return save_classifier(tmp_path_factory.mktemp("injection"), LABELS)
 
 
-def test_a_judge_agrees_with_the_library_and_with_its_graph(judge_folder: Path) -> None:
+def test_a_judge_agrees_with_the_library(judge_folder: Path) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -64,11 +55,9 @@ def test_a_judge_agrees_with_the_library_and_with_its_graph(judge_folder: Path) 
         logits = model(**tokenizer(*PAIRS[0], return_tensors="pt")).logits
     assert np.allclose(torch.softmax(logits, -1).numpy()[0], judged[0], atol=1e-6)
     assert np.allclose(judge.judge(PAIRS[::-1]), judged[::-1], atol=1e-5)
-    graph = load_nli(f"onnx:{judge_folder}")
-    assert isinstance(graph, NLIModel)
-    assert np.allclose(graph.judge(PAIRS), judged, atol=1e-5)
-    assert graph.judge([]).shape == judge.judge([]).shape == (0, 3)
-    assert (judge.name, graph.name) == (f"cross:{judge_folder}", f"onnx:{judge_folder}")
+    assert judge.judge([]).shape == (0, 3)
+    assert isinstance(judge, NLIModel)
+    assert judge.name == f"cross:{judge_folder}"
 
 
 @pytest.mark.parametrize(
@@ -117,14 +106,13 @@ def test_probabilities_are_those_of_the_chosen_outputs() -> None:
     np.testing.assert_allclose(probability(np.array([[0.0], [np.log(3)]]), [0]), [0.5, 0.75])
 
 
-def test_a_detector_says_the_same_in_both_formats_and_text_by_text(injection_folder: Path) -> None:
-    model, graph = (CheckpointInjectionClassifier(injection_folder, runtime=name) for name in ("torch", "onnx"))
+def test_a_detector_says_the_same_text_by_text(injection_folder: Path) -> None:
+    model = CheckpointInjectionClassifier(injection_folder)
     assert isinstance(model, InjectionClassifier)
     assert isinstance(load_injection_model(str(injection_folder)), CheckpointInjectionClassifier)
     texts = [*TEXTS, LONG, "paris \ud800 lyon"]
     found = model.probabilities(texts)
     np.testing.assert_allclose(np.concatenate([model.probabilities([text]) for text in texts]), found, atol=1e-5)
-    np.testing.assert_allclose(graph.probabilities(texts), found, atol=1e-4)
     other = load_injection_model(f"hf:{injection_folder},label=SAFE").probabilities(TEXTS[:3])
     np.testing.assert_allclose(found[:3] + other, 1, atol=1e-6)
     assert model.probabilities([]).shape == (0,)
@@ -134,7 +122,7 @@ def test_a_detector_says_the_same_in_both_formats_and_text_by_text(injection_fol
 def test_the_worst_window_of_a_long_text_counts(injection_folder: Path) -> None:
     """The checkpoint reads 64 tokens; what stands behind them is judged all the same."""
     model = CheckpointInjectionClassifier(injection_folder)
-    windows = [LONG[start:end] for start, end in model._classifier.windows(LONG)]
+    windows = [LONG[start:end] for start, end in model.windows(LONG)]
     assert len(windows) > 4
     assert windows[-1].endswith("not not")
     assert model.probabilities([LONG])[0] == pytest.approx(model.probabilities(windows).max(), abs=0.02)
@@ -160,19 +148,13 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, judge_folder: Path, monkeyp
     (headless / "config.json").write_text(json.dumps({**config, "id2label": dict(enumerate(NAMES))}))
     with pytest.raises(ModelError, match="no trained classification head"):
         CrossEncoderNLI(headless)
-    (headless / "model.onnx").write_bytes((judge_folder / "model.onnx").read_bytes())
-    (headless / "config.json").write_text(json.dumps({"id2label": {"0": "SAFE", "1": "UNSAFE"}}))
-    with pytest.raises(ModelError, match=r"instead of \(texts, 2\)"):
-        load_injection_model(f"onnx:{headless}").probabilities(["paris"])
-    (headless / "config.json").write_text("{}")
-    for spec, message in ((f"onnx:{headless}", "no usable id2label"), (str(tmp_path), "cannot load the checkpoint")):
-        with pytest.raises(ModelError, match=message):
-            load_injection_model(spec)
+    with pytest.raises(ModelError, match="cannot load the checkpoint"):
+        load_injection_model(str(tmp_path))
     with pytest.raises(OptionError, match="batch_size must be a whole number of at least 1, got 0"):
         CrossEncoderNLI(judge_folder, batch_size=0)
     judge = CrossEncoderNLI(judge_folder)
     with torch.no_grad():
-        judge._classifier._model.classifier.weight.fill_(float("nan"))
+        judge._model.classifier.weight.fill_(float("nan"))
     with pytest.raises(ModelError, match="not finite"):
         judge.judge(PAIRS)
     monkeypatch.setitem(sys.modules, "torch", None)

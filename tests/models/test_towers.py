@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from checkpoints import encoder as tiny_encoder
-from checkpoints import export, save_tokenizer
+from checkpoints import save_tokenizer
 from unpoison.errors import OptionError
 from unpoison.models import load_encoder
 from unpoison.models.protocols import TwoTowers
@@ -21,13 +21,11 @@ TEXTS = ["paris is the capital of france .", "lyon is a large city", "the river"
 
 @pytest.fixture(scope="module")
 def towers(tmp_path_factory) -> tuple[Path, Path]:
-    """A passages' tower and a questions' tower, each as a checkpoint and as a graph."""
+    """A passages' tower and a questions' tower, each a checkpoint."""
     retrieved = []
     for seed in (0, 1):
         folder = save_tokenizer(tmp_path_factory.mktemp(f"tower{seed}"))
-        model = tiny_encoder(seed)
-        model.save_pretrained(folder)
-        export(model, "last_hidden_state", folder / "model.onnx")
+        tiny_encoder(seed).save_pretrained(folder)
         retrieved.append(folder)
     return retrieved[0], retrieved[1]
 
@@ -42,20 +40,18 @@ def hidden(folder: Path, text: str) -> np.ndarray:
         return AutoModel.from_pretrained(folder)(**given).last_hidden_state[0].numpy()
 
 
-@pytest.mark.parametrize("kind", ["st", "onnx"])
 @pytest.mark.parametrize(("pooling", "pool"), [("mean", lambda rows: rows.mean(axis=0)), ("cls", lambda rows: rows[0])])
-def test_pooling_is_the_papers_and_dot_keeps_the_length(towers, kind, pooling, pool) -> None:
+def test_pooling_is_the_papers_and_dot_keeps_the_length(towers, pooling, pool) -> None:
     wanted = np.stack([pool(hidden(towers[0], text)) for text in TEXTS])
-    raw = load_encoder(f"{kind}:{towers[0]},pooling={pooling},similarity=dot").encode(TEXTS)
+    raw = load_encoder(f"st:{towers[0]},pooling={pooling},similarity=dot").encode(TEXTS)
     assert np.allclose(raw, wanted, atol=1e-4)
     assert not np.allclose(np.linalg.norm(raw, axis=1), 1, atol=1e-2)
-    unit = load_encoder(f"{kind}:{towers[0]},pooling={pooling}").encode(TEXTS)
+    unit = load_encoder(f"st:{towers[0]},pooling={pooling}").encode(TEXTS)
     assert np.allclose(unit, wanted / np.linalg.norm(wanted, axis=1, keepdims=True), atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["st", "onnx"])
-def test_questions_go_to_their_own_tower(towers, kind) -> None:
-    both = load_encoder(f"{kind}:{towers[0]},pooling=cls,similarity=dot,query_encoder={towers[1]}")
+def test_questions_go_to_their_own_tower(towers) -> None:
+    both = load_encoder(f"st:{towers[0]},pooling=cls,similarity=dot,query_encoder={towers[1]}")
     assert isinstance(both, TwoTowers)
     assert both.similarity == "dot"
     assert np.allclose(both.encode_queries(TEXTS[:1])[0], hidden(towers[1], TEXTS[0])[0], atol=1e-4)

@@ -73,7 +73,7 @@ def evaluate(
     generator: Annotated[
         Texts, axis_option("--generator -g GENERATOR,...", "Answers; without one, screening only.")
     ] = None,
-    nli: Annotated[Texts, axis_option("NLI,...", "lexical, cross:NAME or onnx:PATH.")] = None,
+    nli: Annotated[Texts, axis_option("NLI,...", "lexical or cross:NAME.")] = None,
     seed: Annotated[Texts, axis_option("SEED,...", "0.")] = None,
     limit: Annotated[int | None, axis_option("N", "The first N questions only.", min=1)] = None,
     questions: Annotated[

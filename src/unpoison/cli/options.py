@@ -154,7 +154,7 @@ RowsFile = Annotated[
 ]
 EncoderName = Annotated[
     str | None,
-    option("--encoder -e ENCODER", "lexical (built in), minilm, st:NAME_OR_PATH, onnx:FOLDER or openai:MODEL."),
+    option("--encoder -e ENCODER", "lexical (built in), minilm, st:NAME_OR_PATH or openai:MODEL."),
 ]
 GeneratorName = Annotated[
     str | None,
@@ -166,15 +166,13 @@ GeneratorName = Annotated[
 ]
 NLIName = Annotated[
     str | None,
-    option(
-        "--nli NLI", "lexical (built in), reader or answers, cross:NAME_OR_PATH or onnx:PATH. [default: depends on -g]"
-    ),
+    option("--nli NLI", "lexical (built in), reader, answers or cross:NAME_OR_PATH. [default: depends on -g]"),
 ]
 InjectionModel = Annotated[
     str | None,
     option(
         "--injection-model NAME_OR_PATH",
-        "A classifier that finds prompt injections in place of the built-in detector: hf:NAME_OR_PATH or onnx:FOLDER.",
+        "A classifier that finds prompt injections in place of the built-in detector: hf:NAME_OR_PATH.",
     ),
 ]
 DefenseName = Annotated[

@@ -59,7 +59,7 @@ class ShellOptions(TypedDict, total=False):
             `keep` skips the check.
         prompt_injection_threshold: The probability in [0, 1) above which a region is an injection; .1 by default.
         injection_model: A classifier of injections instead of the built-in detector, or its string: `hf:NAME_OR_PATH`
-            or `onnx:FOLDER` (`models.load_injection_model`).
+            (`models.load_injection_model`).
         sources: `Sources`, or a policy as a file or a mapping. Blocked sources are dropped unread, and repetitions
             within a source are read once.
         limits: Bounds on the model calls.

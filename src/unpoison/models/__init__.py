@@ -29,7 +29,6 @@ _HOMES = {
     "LexicalNLI": "lexical",
     "Models": "protocols",
     "NLIModel": "protocols",
-    "OnnxEncoder": "onnx",
     "OpenAIEncoder": "openai",
     "OpenAIGenerator": "openai",
     "Reader": "reader",

@@ -5,8 +5,7 @@ Whether the model hub is reachable is checked within seconds, because its own cl
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
@@ -17,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, UnpoisonError, clip
-from unpoison.text.alignment import Region
-from unpoison.utils.checks import among
 from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = [
     "SECONDS",
-    "CheckpointEncoder",
     "NamedModel",
     "check_published",
     "checkpoint_errors",
@@ -36,7 +32,6 @@ __all__ = [
     "need_hub",
     "sigmoid",
     "softmax",
-    "token_windows",
 ]
 
 
@@ -47,37 +42,6 @@ class NamedModel(Remade):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name.partition(':')[2] or self.name!r})"
-
-
-class CheckpointEncoder(NamedModel, ABC):
-    """Base of checkpoint encoders: a name that identifies the vectors, one or two towers."""
-
-    encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
-
-    def __init__(self, name: str, pooling: str | None, similarity: str, query_encoder: str | None) -> None:
-        self.similarity = among("similarity", similarity, ("cosine", "dot"))
-        if pooling is not None:
-            among("pooling", pooling, ("mean", "cls"))
-        self.name = model_name(name, pooling=pooling, similarity=similarity, query_encoder=query_encoder)
-        self._passages: Any = None
-        self._questions: Any = None
-        if query_encoder is not None:  # on the instance, so that it has two towers only if two were given
-            self.encode_queries = lambda texts: self._encode(self._questions, texts)
-
-    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (n, d), rows of length 1, with `dot` unnormalised. Texts longer than the model's window are truncated.
-
-        Raises:
-            ModelError: The model returned a value that is not finite.
-        """
-        return self._encode(self._passages, texts)
-
-    def _encode(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._vectors(tower, texts) if texts else np.zeros((0, 1), np.float32)
-
-    @abstractmethod
-    def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of one or more texts."""
 
 
 @contextmanager
@@ -193,12 +157,6 @@ def in_batches(
     result = np.empty_like(rows)
     result[order] = rows
     return result
-
-
-def token_windows(offsets: Iterable[Sequence[tuple[int, int]]]) -> list[Region]:
-    """The regions of token windows in a text, from the offsets of the tokens; empty ones are skipped."""
-    ends = [(min(start for start, _ in part), max(end for _, end in part)) for part in offsets if part]
-    return [(start, end) for start, end in ends if start < end]
 
 
 def encodable(text: str) -> str:

@@ -1,9 +1,8 @@
 """Classifiers of texts and of pairs of texts: NLI judges, scorers, detectors of prompt injections.
 
-Each is a checkpoint of the transformers library, or a folder with an ONNX graph (`runtime="onnx"`: `model.onnx` or
-`onnx/model.onnx`, `tokenizer.json` and `config.json`). Outputs are identified by the names in `id2label`, never by
-position. A folder is read from disk only; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is set.
-Code in a checkpoint is never run.
+Each is a checkpoint of the transformers library. Outputs are identified by the names in `id2label`, never by position.
+A folder is read from disk only; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is set. Code in a
+checkpoint is never run.
 """
 
 from __future__ import annotations
@@ -12,24 +11,15 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import (
-    NamedModel,
-    encodable,
-    in_batches,
-    load_pretrained,
-    sigmoid,
-    softmax,
-    token_windows,
-)
-from unpoison.models.onnx import OnnxClassifier
+from unpoison.models.checkpoints import NamedModel, encodable, in_batches, load_pretrained, sigmoid, softmax
 from unpoison.text.alignment import Region
-from unpoison.utils.checks import among, at_least
+from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
 __all__ = [
@@ -39,11 +29,7 @@ __all__ = [
     "TorchClassifier",
     "injection_columns",
     "nli_columns",
-    "onnx_injection_classifier",
-    "onnx_nli",
 ]
-
-Runtime = Literal["torch", "onnx"]
 
 INJECTED = frozenset(
     ("attack", "hijack", "injected", "injection", "jailbreak", "jailbreaking", "malicious", "poisoned", "unsafe")
@@ -56,180 +42,31 @@ _WORD = re.compile(r"[a-z]{1,40}")
 _NUMBERED = re.compile(r"label_([0-9]{1,3})")
 
 
-class Classifier(Protocol):
-    """Texts, or pairs of texts, to logits."""
-
-    labels: dict[int, str]
-
-    def logits(self, items: Sequence[Any], /) -> NDArray[np.float64]:
-        """Shape (n, labels)."""
-
-    def windows(self, text: str) -> list[Region]:
-        """The windows that cover a whole text within the model's limit."""
-
-
-class CheckpointModel(NamedModel):
-    """Base of the three models: a classifier with either runtime.
+class TorchClassifier(NamedModel):
+    """Base of the models: texts, or pairs of texts, to logits.
 
     Args:
-        name_or_path: The checkpoint, or the folder with the graph.
-        kind: The prefix of the model's name, for a checkpoint.
-        runtime: The library that runs it.
-        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one, and the CPU for a graph.
+        path: The checkpoint.
+        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
         batch_size: Texts or pairs per forward pass.
         max_length: Maximum tokens of a text or pair, at most the model's own limit; the longer text is truncated first.
     """
 
-    def __init__(
-        self,
-        name_or_path: str | Path,
-        kind: str,
-        runtime: Runtime,
-        device: str | None,
-        batch_size: int,
-        max_length: int,
-    ) -> None:
-        among("runtime", runtime, ("torch", "onnx"))
-        self.name = f"{kind if runtime == 'torch' else 'onnx'}:{name_or_path}"
-        make = TorchClassifier if runtime == "torch" else OnnxClassifier
-        self._classifier: Classifier = make(self.name, str(name_or_path), device, batch_size, max_length)
-
-
-class CrossEncoderNLI(CheckpointModel):
-    """An NLI judge: any three-way sequence classifier.
-
-    Args:
-        name_or_path: The default is the model of RADAR (Section 5.1).
-        runtime: "torch" for a checkpoint, "onnx" for a folder with a graph.
-        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
-        batch_size: Pairs per forward pass.
-        max_length: Maximum tokens of a pair; the longer text is truncated first.
-
-    Raises:
-        MissingExtraError: The extra `torch` or `onnx` is not installed.
-        ModelError: The checkpoint cannot be loaded, or its labels do not name the three classes.
-    """
-
-    def __init__(
-        self,
-        name_or_path: str | Path = "MoritzLaurer/DeBERTa-v3-large-mnli-fever-anli-ling-wanli",
-        *,
-        runtime: Runtime = "torch",
-        device: str | None = None,
-        batch_size: int = 16,
-        max_length: int = 512,
-    ) -> None:
-        super().__init__(name_or_path, "cross", runtime, device, batch_size, max_length)
-        self._columns = nli_columns(self._classifier.labels, self.name)
-
-    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
-        """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis).
-
-        Raises:
-            ModelError: The model made a value that is not finite.
-        """
-        return softmax(self._classifier.logits(pairs))[:, self._columns] if pairs else np.zeros((0, 3))
-
-
-class CrossEncoderScorer(CheckpointModel):
-    """A similarity or relevance scorer: any sequence classifier with one output.
-
-    Arguments and errors are those of `CrossEncoderNLI`.
-    """
-
-    def __init__(
-        self, name_or_path: str | Path, *, device: str | None = None, batch_size: int = 16, max_length: int = 512
-    ) -> None:
-        super().__init__(name_or_path, "cross", "torch", device, batch_size, max_length)
-        if len(self._classifier.labels) != 1:
-            raise ModelError(
-                f"{self.name} has {len(self._classifier.labels)} outputs and a scorer has one; "
-                "use a reranker or similarity cross-encoder"
-            )
-
-    def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
-        """Shape (n,), in (0, 1): the sigmoid of the model's output for each (text, text), which keeps its order.
-
-        Raises:
-            ModelError: The model made a value that is not finite.
-        """
-        return sigmoid(self._classifier.logits(pairs)[:, 0])
-
-
-class CheckpointInjectionClassifier(CheckpointModel):
-    """A detector of prompt injections: any sequence classifier with a label that means an injection.
-
-    A text longer than the model's limit is judged in windows, of which the worst counts.
-
-    Args:
-        name_or_path: The checkpoint, or the folder with the graph.
-        runtime: "torch" for a checkpoint, "onnx" for a folder with a graph.
-        label: The output that means an injection, if the names in `id2label` are ambiguous.
-        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
-        batch_size: Windows per forward pass.
-        max_length: Maximum tokens of a window.
-
-    Raises:
-        MissingExtraError: The extra `torch` or `onnx` is not installed.
-        ModelError: The checkpoint cannot be loaded, or its labels are ambiguous.
-    """
-
-    def __init__(
-        self,
-        name_or_path: str | Path,
-        *,
-        runtime: Runtime = "torch",
-        label: str | None = None,
-        device: str | None = None,
-        batch_size: int = 16,
-        max_length: int = 512,
-    ) -> None:
-        super().__init__(name_or_path, "hf", runtime, device, batch_size, max_length)
-        self._columns = injection_columns(self._classifier.labels, self.name, label)
-
-    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
-        """P(injection) of each text, by its worst window, shape (n,); 0 for a text without tokens.
-
-        Raises:
-            ModelError: The model returned a value that is not finite, or not one for each label.
-        """
-        clean = [encodable(text) for text in texts]
-        owned = [(i, text[start:end]) for i, text in enumerate(clean) for start, end in self._classifier.windows(text)]
-        highest = np.zeros(len(texts))
-        if owned:
-            likely = probability(self._classifier.logits([window for _, window in owned]), self._columns)
-            np.maximum.at(highest, [i for i, _ in owned], likely)
-        return highest
-
-
-def onnx_nli(folder: str, *, batch_size: int = 16, max_length: int = 512) -> CrossEncoderNLI:
-    """`CrossEncoderNLI` of a folder with a graph."""
-    return CrossEncoderNLI(folder, runtime="onnx", batch_size=batch_size, max_length=max_length)
-
-
-def onnx_injection_classifier(
-    folder: str, *, label: str | None = None, batch_size: int = 16, max_length: int = 512
-) -> CheckpointInjectionClassifier:
-    """`CheckpointInjectionClassifier` of a folder with a graph."""
-    return CheckpointInjectionClassifier(
-        folder, runtime="onnx", label=label, batch_size=batch_size, max_length=max_length
-    )
-
-
-class TorchClassifier:
-    """A checkpoint of the transformers library: pairs of texts, or texts, to logits."""
+    KIND: ClassVar = "cross"
+    """The prefix of the model's name."""
 
     OVERLAP = 32
 
-    def __init__(self, name: str, path: str, device: str | None, batch_size: int, max_length: int) -> None:
+    def __init__(self, path: str, device: str | None, batch_size: int, max_length: int) -> None:
+        self.name = f"{self.KIND}:{path}"
         for option, value in (("batch_size", batch_size), ("max_length", max_length)):
             at_least(option, value, 1)
-        self._torch, self._name, self._batch_size = require("torch", "a cross-encoder"), name, batch_size
+        self._torch, self._batch_size = require("torch", "a cross-encoder"), batch_size
         kind = "SequenceClassification"
         self._tokenizer, self._model, missing = load_pretrained(kind, path, "a cross-encoder", device)
         if missing:
             raise ModelError(
-                f"{name} has no trained classification head ({', '.join(missing[:3])} missing); "
+                f"{self.name} has no trained classification head ({', '.join(missing[:3])} missing); "
                 "use a checkpoint that was trained on pairs of texts"
             )
         self.device, model = self._model.device, self._model
@@ -243,12 +80,12 @@ class TorchClassifier:
         if not pairs:
             return np.zeros((0, len(self.labels)))
         with self._lock:
-            return in_batches(pairs, self._batch_size, self._logits, self._name)
+            return in_batches(pairs, self._batch_size, self._logits, self.name)
 
     def windows(self, text: str) -> list[Region]:
         """The overlapping windows that cover a whole text within the model's limit."""
         if not self._tokenizer.is_fast:
-            raise ModelError(f"{self._name} has no fast tokenizer, needed for token positions; save it with one")
+            raise ModelError(f"{self.name} has no fast tokenizer, needed for token positions; save it with one")
         with self._lock:
             features = self._tokenizer(
                 text,
@@ -259,17 +96,19 @@ class TorchClassifier:
                 return_offsets_mapping=True,
                 return_special_tokens_mask=True,
             )
-        return token_windows(
-            [offset for offset, special in zip(part, mask) if not special]
-            for part, mask in zip(features["offset_mapping"], features["special_tokens_mask"])
-        )
+        windows = list[Region]()
+        for offsets, marks in zip(features["offset_mapping"], features["special_tokens_mask"]):
+            tokens = [offset for offset, special in zip(offsets, marks) if not special]
+            start, end = min((one for one, _ in tokens), default=0), max((one for _, one in tokens), default=0)
+            windows += [(start, end)] * (start < end)
+        return windows
 
     def embeddings(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """The last hidden state of the first token, shape (n, width)."""
         if not pairs:
             return np.zeros((0, self._model.config.hidden_size))
         with self._lock:
-            return in_batches(pairs, self._batch_size, self._first_tokens, self._name)
+            return in_batches(pairs, self._batch_size, self._first_tokens, self.name)
 
     def _logits(self, pairs: list[Any]) -> NDArray[np.floating]:
         return self._run(pairs).logits.float().cpu().numpy()  # type: ignore[no-any-return]
@@ -285,6 +124,111 @@ class TorchClassifier:
         )
         with self._torch.inference_mode():
             return self._model(**features.to(self.device), **options)
+
+
+class CrossEncoderNLI(TorchClassifier):
+    """An NLI judge: any three-way sequence classifier.
+
+    Args:
+        name_or_path: The default is the model of RADAR (Section 5.1).
+        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
+        batch_size: Pairs per forward pass.
+        max_length: Maximum tokens of a pair; the longer text is truncated first.
+
+    Raises:
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded, or its labels do not name the three classes.
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path = "MoritzLaurer/DeBERTa-v3-large-mnli-fever-anli-ling-wanli",
+        *,
+        device: str | None = None,
+        batch_size: int = 16,
+        max_length: int = 512,
+    ) -> None:
+        super().__init__(str(name_or_path), device, batch_size, max_length)
+        self._columns = nli_columns(self.labels, self.name)
+
+    def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n, 3): P(entailment), P(neutral), P(contradiction) of each (premise, hypothesis).
+
+        Raises:
+            ModelError: The model made a value that is not finite.
+        """
+        return softmax(self.logits(pairs))[:, self._columns] if pairs else np.zeros((0, 3))
+
+
+class CrossEncoderScorer(TorchClassifier):
+    """A similarity or relevance scorer: any sequence classifier with one output.
+
+    Arguments and errors are those of `CrossEncoderNLI`.
+    """
+
+    def __init__(
+        self, name_or_path: str | Path, *, device: str | None = None, batch_size: int = 16, max_length: int = 512
+    ) -> None:
+        super().__init__(str(name_or_path), device, batch_size, max_length)
+        if len(self.labels) != 1:
+            raise ModelError(
+                f"{self.name} has {len(self.labels)} outputs and a scorer has one; "
+                "use a reranker or similarity cross-encoder"
+            )
+
+    def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Shape (n,), in (0, 1): the sigmoid of the model's output for each (text, text), which keeps its order.
+
+        Raises:
+            ModelError: The model made a value that is not finite.
+        """
+        return sigmoid(self.logits(pairs)[:, 0])
+
+
+class CheckpointInjectionClassifier(TorchClassifier):
+    """A detector of prompt injections: any sequence classifier with a label that means an injection.
+
+    A text longer than the model's limit is judged in windows, of which the worst counts.
+
+    Args:
+        name_or_path: The checkpoint.
+        label: The output that means an injection, if the names in `id2label` are ambiguous.
+        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
+        batch_size: Windows per forward pass.
+        max_length: Maximum tokens of a window.
+
+    Raises:
+        MissingExtraError: The extra `torch` is not installed.
+        ModelError: The checkpoint cannot be loaded, or its labels are ambiguous.
+    """
+
+    KIND = "hf"
+
+    def __init__(
+        self,
+        name_or_path: str | Path,
+        *,
+        label: str | None = None,
+        device: str | None = None,
+        batch_size: int = 16,
+        max_length: int = 512,
+    ) -> None:
+        super().__init__(str(name_or_path), device, batch_size, max_length)
+        self._columns = injection_columns(self.labels, self.name, label)
+
+    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
+        """P(injection) of each text, by its worst window, shape (n,); 0 for a text without tokens.
+
+        Raises:
+            ModelError: The model returned a value that is not finite, or not one for each label.
+        """
+        clean = [encodable(text) for text in texts]
+        owned = [(i, text[start:end]) for i, text in enumerate(clean) for start, end in self.windows(text)]
+        highest = np.zeros(len(texts))
+        if owned:
+            likely = probability(self.logits([window for _, window in owned]), self._columns)
+            np.maximum.at(highest, [i for i, _ in owned], likely)
+        return highest
 
 
 def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:

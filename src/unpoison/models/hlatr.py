@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import InputError, ModelError, clip
-from unpoison.models.checkpoints import NamedModel, sigmoid
-from unpoison.models.classifiers import TorchClassifier
+from unpoison.errors import InputError, clip
+from unpoison.models.checkpoints import sigmoid
+from unpoison.models.classifiers import CrossEncoderScorer
 from unpoison.utils.extras import require
 
 __all__ = ["HEAD_FORM", "HeadSettings", "HlatrScorer"]
@@ -40,7 +40,7 @@ class HeadSettings(NamedTuple):
     dropout: float = 0.1
 
 
-class HlatrScorer(NamedModel):
+class HlatrScorer(CrossEncoderScorer):
     """A list-aware scorer of (query, passage) pairs, over any reranker's checkpoint.
 
     In one call of `score`, the pairs with the same first text are a list, in retrieval order. Without a head the scores
@@ -59,6 +59,8 @@ class HlatrScorer(NamedModel):
         ModelError: The checkpoint cannot be loaded, or has more than one output.
     """
 
+    KIND = "hlatr"
+
     def __init__(
         self,
         name_or_path: str | Path,
@@ -68,11 +70,8 @@ class HlatrScorer(NamedModel):
         batch_size: int = 16,
         max_length: int = 512,
     ) -> None:
-        self.name = f"hlatr:{name_or_path}" + ("" if head is None else f",head={head}")
-        self._torch = require("torch", "HLATR")
-        self._pairs = TorchClassifier(self.name, str(name_or_path), device, batch_size, max_length)
-        if len(self._pairs.labels) != 1:
-            raise ModelError(f"{self.name} has {len(self._pairs.labels)} outputs; use a reranker, which has one")
+        super().__init__(name_or_path, device=device, batch_size=batch_size, max_length=max_length)
+        self.name += "" if head is None else f",head={head}"
         self._head: Any = None
         if head is not None:
             settings, weights = _load_head(Path(head), str(name_or_path))
@@ -88,14 +87,14 @@ class HlatrScorer(NamedModel):
             ModelError: The model returned a value that is not finite.
         """
         if self._head is None:
-            return sigmoid(self._pairs.logits(pairs)[:, 0])
+            return super().score(pairs)
         lists: dict[str, list[int]] = {}
         for position, (query, _) in enumerate(pairs):
             lists.setdefault(query, []).append(position)
-        embeddings, scores = self._pairs.embeddings(pairs), np.zeros(len(pairs))
+        embeddings, scores = self.embeddings(pairs), np.zeros(len(pairs))
         with self._torch.inference_mode():
             for members in lists.values():
-                scores[members] = self.logits(self._head, self._tensor(embeddings[members])).cpu().double().numpy()
+                scores[members] = self.head_scores(self._head, self._tensor(embeddings[members])).cpu().double().numpy()
         return sigmoid(scores)
 
     def build_head(self, settings: HeadSettings) -> Any:
@@ -110,16 +109,16 @@ class HlatrScorer(NamedModel):
             "transformer": nn.TransformerEncoder(layer, layers, enable_nested_tensor=False),
             "score": nn.Linear(hidden, 1),
         }
-        return nn.ModuleDict(parts).to(self._pairs.device)
+        return nn.ModuleDict(parts).to(self.device)
 
-    def logits(self, head: Any, embeddings: Any) -> Any:
+    def head_scores(self, head: Any, embeddings: Any) -> Any:
         """The scores of one list, shape (n,), from its embeddings, (n, features)."""
         ranks = self._torch.arange(len(embeddings), device=embeddings.device).clamp(max=POSITIONS - 1)
         items = head["dropout"](head["norm"](head["projection"](embeddings) + head["rank"](ranks)))
         return head["score"](head["transformer"](items[None]))[0, :, 0]
 
     def _tensor(self, embeddings: NDArray[np.float64]) -> Any:
-        return self._torch.tensor(embeddings, dtype=self._torch.float32, device=self._pairs.device)
+        return self._torch.tensor(embeddings, dtype=self._torch.float32, device=self.device)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, TypeVar, cast
 
 from unpoison.core.registry import entry_point, names, read_options, split_options
@@ -48,7 +49,6 @@ ENCODERS = {
     "lexical": "lexical:LexicalEncoder",
     "minilm": "sentence_transformers:minilm",
     "st:NAME_OR_PATH": "sentence_transformers:SentenceTransformerEncoder",
-    "onnx:FOLDER": "onnx:OnnxEncoder",
     "openai:MODEL": "openai:OpenAIEncoder",
 }
 READERS = {"reader": "unpoison_reader", "reader-base": "unpoison_reader_base"}
@@ -70,7 +70,6 @@ NLI_MODELS = {
     "answers": "lexical:AnswerNLI",
     "lexical": "lexical:LexicalNLI",
     "cross:NAME_OR_PATH": "classifiers:CrossEncoderNLI",
-    "onnx:FOLDER": "classifiers:onnx_nli",
 }
 CROSS_ENCODERS = {
     "cross:NAME_OR_PATH": "classifiers:CrossEncoderScorer",
@@ -78,17 +77,14 @@ CROSS_ENCODERS = {
 }
 
 
-INJECTION_MODELS = {
-    "hf:NAME_OR_PATH": "classifiers:CheckpointInjectionClassifier",
-    "onnx:FOLDER": "classifiers:onnx_injection_classifier",
-}
+INJECTION_MODELS = {"hf:NAME_OR_PATH": "classifiers:CheckpointInjectionClassifier"}
 
 METHODS = {"encoder": "encode", "nli": "judge", "cross_encoder": "score", "injection": "probabilities"}
 """Kind of model -> its required method."""
 
 
 def load_encoder(spec: str) -> Encoder:
-    """`lexical`, `minilm`, `st:NAME_OR_PATH`, `onnx:FOLDER` or `openai:MODEL`.
+    """`lexical`, `minilm`, `st:NAME_OR_PATH` or `openai:MODEL`.
 
     As in the papers: `st:facebook/contriever,similarity=dot`, `st:...,pooling=cls`, `st:...,query_encoder=NAME`.
 
@@ -129,7 +125,7 @@ def as_generator(generator: Generator | GeneratorFunction | str | None) -> Gener
 
 
 def load_nli(spec: str) -> NLIModel:
-    """`reader`, `reader-base`, `answers` (for answers to one question), `lexical`, `cross:NAME_OR_PATH`, `onnx:FOLDER`.
+    """`reader`, `reader-base`, `answers` (for answers to one question), `lexical`, `cross:NAME_OR_PATH`.
 
     Raises:
         OptionError: No such form, or an option that the model does not have.
@@ -149,22 +145,18 @@ def load_cross_encoder(spec: str) -> CrossEncoder:
 
 
 def load_injection_model(spec: str) -> InjectionClassifier:
-    """`hf:NAME_OR_PATH` (torch) or `onnx:FOLDER`, any sequence classifier with a label that means an injection.
+    """`hf:NAME_OR_PATH` (torch), or the bare name: any sequence classifier with a label that means an injection.
 
-    A bare name or path is one of these: a folder with a graph is `onnx`, everything else `hf`. If the labels are
-    ambiguous: `hf:NAME,label=LABEL_1`.
+    If the labels are ambiguous: `hf:NAME,label=LABEL_1`.
 
     Raises:
         OptionError: An option that the model does not have.
         MissingExtraError: The form needs an extra that is not installed.
         ModelError: The model cannot be loaded, or its labels do not say which output is an injection.
     """
-    kind, colon, rest = spec.partition(":")
-    known = {form.partition(":")[0] for form in INJECTION_MODELS} | set(names("injection_models"))
-    if not (colon and rest and kind in known) and spec not in known:
-        folder = Path(spec.partition(",")[0])
-        graph = any((folder / file).is_file() for file in ("model.onnx", "onnx/model.onnx"))
-        spec = f"{'onnx' if graph else 'hf'}:{spec}"
+    known = {"hf", *names("injection_models")}
+    if spec.partition(":")[0].partition(",")[0] not in known:
+        spec = f"hf:{spec}"
     return _load("injection model", "injection_models", spec, INJECTION_MODELS)  # type: ignore[no-any-return]
 
 
@@ -266,33 +258,25 @@ def _kind(name: str) -> str:
 
 
 def _load(what: str, group: str, spec: str, forms: dict[str, str]) -> Any:
-    kind, _, rest = spec.partition(":")
-    kind, comma, bare = kind.partition(",")
-    for form, home in forms.items():
-        if form.partition(":")[0] == kind and bool(rest) == (":" in form):
-            module, _, name = home.partition(":")
-            target = getattr(import_module(f"unpoison.models.{module}"), name)
-            model, _, texts = rest.partition(",")
-            options = read_options(target, split_options(bare or texts, spec), spec) if comma or texts else {}
-            return target(model, **options) if rest else target(**options)
-    offered = [name for name in names(group) if name not in {form.partition(":")[0] for form in forms}]
-    if kind in offered:
-        return _foreign(entry_point(group, kind), spec, rest, bare if comma else None)
-    meant = nearest(kind, [form.partition(":")[0] for form in (*forms, *offered)])
-    raise OptionError(f"no {what} {clip(spec)}; {meant}use {', '.join([*forms, *offered])}")
-
-
-def _foreign(target: Any, spec: str, rest: str, bare: str | None) -> Any:
-    """The model of another package's entry point: `mine`, `mine,option=value` or `mine:MODEL,option=value`.
+    """The model of a string, `kind`, `kind,option=value` or `kind:MODEL,option=value`, built in or of another package.
 
     Raises:
-        OptionError: An unknown option, or a missing model name.
+        OptionError: No such form, an unknown option, or a missing model name.
     """
-    if bare is not None:
-        return target(**read_options(target, split_options(bare, spec), spec))
+    kind, _, rest = spec.partition(":")
+    kind, comma, bare = kind.partition(",")
+    kinds = [form.partition(":")[0] for form in forms]
+    offered = [name for name in names(group) if name not in kinds]
+    homes = [home for form, home in forms.items() if form.partition(":")[0] == kind and bool(rest) == (":" in form)]
+    if not homes and kind not in offered:
+        meant = nearest(kind, [*kinds, *offered])
+        raise OptionError(f"no {what} {clip(spec)}; {meant}use {', '.join([*forms, *offered])}")
+    target = resolve_name(f"unpoison.models.{homes[0]}") if homes else entry_point(group, kind)
     model, _, texts = rest.partition(",")
-    options = read_options(target, split_options(texts, spec), spec) if texts else {}
+    options = read_options(target, split_options(bare or texts, spec), spec) if comma or texts else {}
     try:
         return target(model, **options) if rest else target(**options)
     except TypeError as error:
+        if homes:
+            raise
         raise OptionError(f"{clip(spec)} cannot be created: {error}; see the documentation of its package") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -12,14 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError
-from unpoison.models.checkpoints import CheckpointEncoder, check_published, checkpoint_errors, encodable, from_disk
-from unpoison.utils.checks import at_least
+from unpoison.models.checkpoints import (
+    NamedModel,
+    check_published,
+    checkpoint_errors,
+    encodable,
+    from_disk,
+    model_name,
+)
+from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
 
 __all__ = ["SentenceTransformerEncoder", "minilm"]
 
 
-class SentenceTransformerEncoder(CheckpointEncoder):
+class SentenceTransformerEncoder(NamedModel):
     """Any sentence-transformers checkpoint.
 
     A folder is read from disk only; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is set. Code
@@ -41,6 +48,8 @@ class SentenceTransformerEncoder(CheckpointEncoder):
             this library would misread.
     """
 
+    encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
+
     def __init__(
         self,
         name_or_path: str | Path,
@@ -51,13 +60,29 @@ class SentenceTransformerEncoder(CheckpointEncoder):
         device: str | None = None,
         batch_size: int = 32,
     ) -> None:
-        super().__init__(f"st:{name_or_path}", pooling, similarity, query_encoder)
+        self.similarity = among("similarity", similarity, ("cosine", "dot"))
+        if pooling is not None:
+            among("pooling", pooling, ("mean", "cls"))
+        named = {"pooling": pooling, "similarity": similarity, "query_encoder": query_encoder}
+        self.name = model_name(f"st:{name_or_path}", **named)
         self.batch_size = at_least("batch_size", batch_size, 1)
         self._passages = _load_model(str(name_or_path), pooling, device)
-        self._questions = self._passages if query_encoder is None else _load_model(query_encoder, pooling, device)
+        if query_encoder is not None:  # on the instance, so that it has two towers only if two were given
+            questions = _load_model(query_encoder, pooling, device)
+            self.encode_queries = lambda texts: self._vectors(questions, texts)
         self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
 
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Shape (n, d), rows of length 1, with `dot` unnormalised. Texts longer than the model's window are truncated.
+
+        Raises:
+            ModelError: The model returned a value that is not finite.
+        """
+        return self._vectors(self._passages, texts)
+
     def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, 1), np.float32)
         with self._lock:
             vectors = tower.encode(
                 [encodable(text) for text in texts],

@@ -124,7 +124,7 @@ def needs_replies(measure: str) -> bool:
 
 def has_gradient(encoder: str) -> bool:
     """Whether attacks can follow the gradient of an encoder of this name."""
-    return encoder.partition(":")[0].partition(",")[0] not in ("lexical", "onnx", "openai")
+    return encoder.partition(":")[0].partition(",")[0] not in ("lexical", "openai")
 
 
 def available(row: Mapping[str, Any]) -> bool:
