@@ -22,7 +22,7 @@ from unpoison.defenses.loading import load_defense
 from unpoison.errors import FlowError, OptionError, UnknownNameError, UnpoisonError
 from unpoison.models import ExtractiveReader, FakeEncoder, LexicalNLI
 from unpoison.models.loading import load_encoder, load_generator, load_nli
-from unpoison.models.requests import Encode, Generate, encode, generate
+from unpoison.models.requests import Encode, Generate, encode
 from unpoison.serve.screening_service import Choices
 from unpoison.types import Evidence, Screening
 
@@ -210,20 +210,10 @@ class Wrong(Defense):
                 yield Encode(tuple(texts))
             case "helper":
                 yield encode(texts)
-            case "helper in a tuple":
-                yield (generate([]),)
             case "None":
                 yield
             case "text":
                 yield ("encode this",)
-            case "forgotten":
-                vectors = encode(texts)
-                vectors.mean()  # type: ignore[attr-defined]
-            case "forgotten, later":
-                vectors = encode(texts)
-                return self._use(query, passages, vectors)
-            case "forgotten, inline":
-                len(encode(texts))  # type: ignore[arg-type]
             case "no screening":
                 yield (Generate(()),)
                 return [0, 1]
@@ -232,22 +222,15 @@ class Wrong(Defense):
         yield from ()
         return None
 
-    def _use(self, query: Any, passages: Any, vectors: Any) -> Any:
-        return self.all_kept(query, passages, "kept") if vectors @ vectors.T else None
-
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
         ("no yield", r"Wrong.screening returned a Screening.*yield from \(\)"),
-        ("alone", r"Encode\(...\) alone; write \(reply,\) = yield \(Encode\(...\),\)"),
-        ("helper", r"write yield from encode\(...\)"),
-        ("helper in a tuple", r"write Generate\(...\) there"),
+        ("alone", r"yielded a Encode.*\(replies,\) = yield \(Generate"),
+        ("helper", r"yielded encode\(...\).*yield from generate\("),
         ("None", "yielded None"),
-        ("text", "is no request"),
-        ("forgotten", r"vectors = yield from encode\(...\)"),
-        ("forgotten, later", r"vectors = yield from encode\(...\) \(line \d+ of _flow failed"),
-        ("forgotten, inline", "write yield from before it"),
+        ("text", "it yields a tuple of requests"),
         ("no screening", "return a Screening"),
         ("nothing", "Wrong.screening returned None; return a Screening"),
     ],

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -158,15 +157,12 @@ def spec(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]
     return spec
 
 
-@pytest.fixture
-def namespace() -> str:
-    """One that no other test has used on the shared servers."""
-    return f"test-{uuid.uuid4().hex[:12]}"
-
-
 @pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, spec: Callable[[str], str], namespace: str) -> Iterator[BeliefStore]:
-    opened = open_beliefs(spec(request.param), namespace=namespace)
+def store(request: pytest.FixtureRequest, spec: Callable[[str], str]) -> Iterator[BeliefStore]:
+    opened: Any = open_beliefs(spec(request.param))
+    if request.param == "redis":
+        opened._client.flushdb()
+    elif request.param == "postgres":
+        opened._connection.execute("DELETE FROM unpoison_beliefs")
     yield opened
-    opened.forget_all()
     opened.close()

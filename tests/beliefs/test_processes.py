@@ -16,8 +16,7 @@ from unpoison.beliefs import sql as sql_module
 from unpoison.errors import InputError, StoreError
 
 WRITERS = Path(__file__).with_name("writers.py")
-FULL = bool(os.environ.get("UNPOISON_FULL"))
-KILLS = int(os.environ.get("UNPOISON_KILLS", "100"))
+KILLS = int(os.environ.get("UNPOISON_KILLS", "40"))
 A = Belief("Ada", 0.8, 0.1)
 
 
@@ -29,11 +28,8 @@ def run(*arguments: object) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis", "postgres"])
-def test_sixteen_processes_lose_no_update(kind, spec, namespace):
-    """UNPOISON_FULL=1 runs it with 1,000 queries, as `benchmarks/speed/beliefs.py` does."""
-    queries = 1000 if FULL else 20
-    result = run("updates", spec(kind), namespace, 16, queries, 10)
-    assert result == {"failed": 0, "queries": queries, "least": 160, "most": 160}
+def test_eight_processes_lose_no_update(kind, spec):
+    assert run("updates", spec(kind), 8, 10, 10) == {"failed": 0, "least": 80, "most": 80}
 
 
 def test_killed_processes_leave_no_torn_belief(tmp_path):
@@ -56,18 +52,18 @@ if child == 0:
     os._exit(0)
 os.waitpid(child, 0)
 store.put("parent", Belief("again", 1, 0))
-print(sorted((key, belief.answer) for key, belief in store.items()))
+print([store.get(key).answer for key in ("child", "parent")])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "[('child', 'c'), ('parent', 'again')]\n", done.stderr
+    assert done.stdout == "['c', 'again']\n", done.stderr
 
 
 class TestFiles:
-    @pytest.mark.parametrize("content", [b"", b"not a database", b"\0" * 5000, b"SQLite format 3\0" + b"x" * 5000])
+    @pytest.mark.parametrize("content", [b"not a database", b"\0" * 5000, b"SQLite format 3\0" + b"x" * 5000])
     def test_what_is_no_database_is_refused_and_left_alone(self, tmp_path, content):
         path = tmp_path / "beliefs.db"
         path.write_bytes(content)
-        with pytest.raises((InputError, StoreError), match=r"damaged|cannot be used|has 0 bytes"):
+        with pytest.raises((InputError, StoreError), match=r"damaged|cannot be used"):
             SqliteBeliefs(path)
         assert path.read_bytes() == content
 
@@ -91,7 +87,8 @@ class TestFiles:
         content[4096 * 3 : 4096 * 12] = os.urandom(4096 * 9)
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"damaged|no belief"):
-            list(SqliteBeliefs(path).items())
+            store = SqliteBeliefs(path)
+            [store.get(f"k{number:03}") for number in range(200)]
 
     def test_a_value_that_is_no_belief_is_refused(self, tmp_path):
         path = tmp_path / "beliefs.db"
@@ -142,15 +139,15 @@ class TestForeign:
             open_beliefs(foreign)
 
     @pytest.mark.needs("redis")
-    def test_redis(self, redis_server, namespace):
+    def test_redis(self, redis_server):
         import redis
 
-        store, client = open_beliefs(redis_server.url, namespace=namespace), redis.Redis.from_url(redis_server.url)
-        client.hset(f"unpoison:beliefs:{namespace}:foreign", "answer", "a")
+        store, client = open_beliefs(redis_server.url), redis.Redis.from_url(redis_server.url)
+        client.hset("unpoison:beliefs:foreign", "answer", "a")
         with pytest.raises(InputError, match="something else"):
             store.get("foreign")
         for value in ("a string", "v 1.0 [1]", "v x {}", b"\xff", 'v 1.0 {"answer": "a", "support": 3, "conflict": 0}'):
-            client.set(f"unpoison:beliefs:{namespace}:odd", value)
+            client.set("unpoison:beliefs:odd", value)
             with pytest.raises(InputError, match="no belief"):
                 store.get("odd")
         for opened in (store, client):

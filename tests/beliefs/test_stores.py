@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from beliefs.conftest import KINDS
 from unpoison.beliefs import Belief, BeliefStore, SqliteBeliefs, belief_key, open_beliefs, update
 from unpoison.errors import InputError, OptionError, StoreError
 
@@ -45,15 +44,6 @@ def test_compare_and_set(store):
     assert store.get("other") is None
 
 
-def test_a_version_from_before_a_deletion_is_never_valid_again(store):
-    store.put("k", A)
-    old = store.get("k").version
-    assert store.forget("k")
-    assert not store.put("k", B, expected=old)
-    store.put("k", A)
-    assert not store.put("k", B, expected=old)
-
-
 def test_update_starts_again_when_somebody_was_faster(store):
     store.put("k", Belief("0", 0.5, 0.5))
     seen = []
@@ -68,37 +58,7 @@ def test_update_starts_again_when_somebody_was_faster(store):
     assert seen == ["0", "10"]
 
 
-def test_listing_and_forgetting(store):
-    for key in ("c", "a", "b"):
-        store.put(key, A)
-    assert [key for key, _ in store.items()] == ["a", "b", "c"]
-    assert store.forget("b")
-    assert not store.forget("b")
-    assert store.forget_all() == 2
-    assert list(store.items()) == []
-    assert store.forget_all() == 0
-
-
-def test_a_listing_longer_than_a_page(store):
-    for number in range(1050):
-        store.put(f"k{number:04}", A)
-    assert [key for key, _ in store.items()] == [f"k{number:04}" for number in range(1050)]
-
-
-@pytest.mark.parametrize("kind", KINDS[1:])
-def test_namespaces_do_not_see_each_other(kind, spec, namespace):
-    one, two = (open_beliefs(spec(kind), namespace=f"{namespace}-{i}") for i in "ab")
-    one.put("k", A)
-    two.put("k", B)
-    assert (one.get("k"), two.get("k")) == (A, B)
-    assert one.forget_all() == 1
-    assert two.get("k") == B
-    for store in (one, two):
-        store.forget_all()
-        store.close()
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(answer=st.text(max_size=2000), query=st.text(max_size=500), support=st.floats(0, 1), conflict=st.floats(0, 1))
 def test_no_text_breaks_it_and_none_is_larger_than_a_kilobyte(store, answer, query, support, conflict):
     belief = Belief(answer, support, conflict, query)
@@ -111,15 +71,12 @@ def test_no_text_breaks_it_and_none_is_larger_than_a_kilobyte(store, answer, que
 
 @pytest.mark.parametrize("key", ["", "white space", "new\nline", "nul\0", "x" * 129, None, 7, "\u200b"])
 def test_keys_that_some_store_could_not_hold(store, key):
-    for operation in (store.get, store.forget, lambda found: store.put(found, A)):
+    for operation in (store.get, lambda found: store.put(found, A)):
         with pytest.raises(InputError, match="key"):
             operation(key)
 
 
 def test_options_are_checked():
-    for options in ({"namespace": ""}, {"namespace": "a:b"}, {"namespace": "*"}):
-        with pytest.raises(OptionError, match=next(iter(options))):
-            open_beliefs("memory", **options)
     for spec in ("mysql://host", "sqlite:", ""):
         with pytest.raises(OptionError, match="no belief store"):
             open_beliefs(spec)
@@ -188,7 +145,7 @@ def test_a_server_that_goes_and_comes_back(kind, request):
         store = open_beliefs(server.url)
         store.put("k", A)
         server.stop()
-        for operation in (lambda: store.get("k"), lambda: store.put("k", B), lambda: list(store.items())):
+        for operation in (lambda: store.get("k"), lambda: store.put("k", B)):
             with pytest.raises(StoreError, match="cannot be reached"):
                 operation()
         server.start()
@@ -208,4 +165,5 @@ def test_a_full_disk_loses_no_belief_and_is_told(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="free some space"):
             for written in range(1000):
                 store.put(f"key-{written}", Belief("x" * 500, 0.5, 0.5))
-        assert len(list(store.items())) == written > 5
+        assert written > 5
+        assert all(store.get(f"key-{number}") for number in range(written))

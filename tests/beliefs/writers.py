@@ -1,6 +1,6 @@
 """Processes that write beliefs, run as a program so that nothing else is forked with them.
 
-    python writers.py updates SPEC NAMESPACE PROCESSES QUERIES TIMES
+    python writers.py updates SPEC PROCESSES QUERIES TIMES
     python writers.py crashes FILE KILLS
 
 `updates` prints how many updates every query has seen, at least and at most. `crashes` kills a writing process again
@@ -26,14 +26,14 @@ def counted(belief: Belief | None) -> Belief:
     return Belief(str(1 + (0 if belief is None else int(belief.answer))), 0.5, 0.5)
 
 
-def updates(spec: str, namespace: str, processes: int, queries: int, times: int) -> None:
+def updates(spec: str, processes: int, queries: int, times: int) -> None:
     children = []
     for worker in range(processes):
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                store = open_beliefs(spec, namespace=namespace)
+                store = open_beliefs(spec)
                 for round_ in range(times):
                     for i in range(queries):
                         update(store, f"q{(i + worker * round_) % queries}", counted)
@@ -42,10 +42,9 @@ def updates(spec: str, namespace: str, processes: int, queries: int, times: int)
                 os._exit(status)
         children.append(child)
     failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
-    store = open_beliefs(spec, namespace=namespace)
-    seen = [int(belief.answer) for _, belief in store.items()]
-    store.forget_all()
-    print(f"failed={failed} queries={len(seen)} least={min(seen)} most={max(seen)}")
+    store = open_beliefs(spec)
+    seen = [int(getattr(store.get(f"q{number}"), "answer", 0)) for number in range(queries)]
+    print(f"failed={failed} least={min(seen)} most={max(seen)}")
 
 
 def stated(number: int) -> Belief:
@@ -73,7 +72,7 @@ def crashes(path: str, kills: int) -> None:
         os.waitpid(child, 0)
         store = SqliteBeliefs(path)
         written = []
-        beliefs = [belief for _, belief in store.items()]
+        beliefs = [belief for key in range(KEYS) if (belief := store.get(f"k{key}")) is not None]
         for belief in beliefs:
             number = int(belief.answer.split()[0])
             torn += belief != stated(number) or belief.query != f"query {number}"
@@ -89,6 +88,6 @@ if __name__ == "__main__":
     redis_module.TIMEOUT = sql_module.TIMEOUT = sql_module.BUSY = 60  # a busy machine loses no update either
     what, *arguments = sys.argv[1:]
     if what == "updates":
-        updates(arguments[0], arguments[1], *map(int, arguments[2:]))
+        updates(arguments[0], *map(int, arguments[1:]))
     else:
         crashes(arguments[0], int(arguments[1]))

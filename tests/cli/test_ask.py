@@ -43,7 +43,7 @@ def test_json_keeps_every_field_and_adds_the_answer(run, rows_file, model):
         assert answered.pop("generator") == "scripted"
         assert answered == row
         assert answer["text"] == f"answer to {row['question']}"
-        assert (answer["abstained"], answer["screened"]) == (False, True)
+        assert answer["abstained"] is False
         assert [call["kind"] for call in answer["calls"]] == ["generate"]
         assert screening["kept"] == [1, 2]
     assert all(len(prompt.passages) == 2 for prompt in generator.prompts)
@@ -59,9 +59,9 @@ def test_without_a_generator_the_best_reader_at_hand_answers(run, rows_file, ins
     assert {answered["generator"] for answered in lines(result.stdout)} == {installed}
 
 
-def test_skip_reports_and_goes_on(run, rows_file, model):
+def test_a_failed_row_is_reported_and_the_run_goes_on(run, rows_file, model):
     model(failing)
-    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "skip", "--json", rows_file)
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--json", rows_file)
     assert result.exit_code == 1
     text_lines = lines(result.stdout)
     assert [row.get("error") for row in text_lines] == [None, None, "the server is on fire", None, None, None]
@@ -70,26 +70,10 @@ def test_skip_reports_and_goes_on(run, rows_file, model):
     assert result.stderr.endswith("answered with scripted: 5 rows; 1 failed\n")
 
 
-def test_unscreened_is_explicit_everywhere(run, rows_file, model):
-    model(failing)
-    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", "--json", rows_file)
-    assert result.exit_code == 0
-    answers = [answered["answer"] for answered in lines(result.stdout)]
-    assert [answer["screened"] for answer in answers] == [True, True, False, True, True, True]
-    assert answers[2]["text"] == "answer to question 2?"
-    assert answers[2]["failure"] == "the server is on fire"
-    assert lines(result.stdout)[2]["screening"]["kept"] == [0, 1, 2]
-    assert "UNSCREENED" in result.stderr.splitlines()[0]
-    assert result.stderr.endswith("answered with scripted: 6 rows; 1 UNSCREENED\n")
-    shown = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", "unscreened", rows_file)
-    assert "answered by scripted UNSCREENED" in shown.stdout
-
-
-@pytest.mark.parametrize("on_error", ["raise", "skip", "unscreened"])
-def test_a_bad_row_never_stops_the_file(run, model, on_error):
+def test_a_bad_row_never_stops_the_file(run, model):
     model("x")
     given = '{"query": 1}\n{"query": "q", "passages": ["a"]}\n'
-    result = run("ask", "-d", "simple", "-g", "openai:x", "--on-error", on_error, "--json", "-", given=given)
+    result = run("ask", "-d", "simple", "-g", "openai:x", "--json", "-", given=given)
     assert result.exit_code == 1
     assert ["error" in answered for answered in lines(result.stdout)] == [True, False]
 
@@ -133,7 +117,6 @@ def test_hostile_replies_are_text(run, rows_file, model):
         (["-g", "nonsense"], "no generator 'nonsense'"),
         (["-g", "extractive", "--nli", "lexical"], "simple takes no --nli"),
         (["-g", "extractive", "--deadline", "0"], "deadline must be positive"),
-        (["-g", "extractive", "--on-error", "never"], "never"),
         (["-g", "extractive", "--rows", "0"], "--rows"),
         (["-g", "extractive", "--cache", "/nonexistent/x.db"], "/nonexistent/x.db"),
     ],

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from beliefs.conftest import namespace, postgres_server, redis_server, spec  # noqa: F401  fixtures
+from beliefs.conftest import postgres_server, redis_server, spec  # noqa: F401  fixtures
 from cli.conftest import lines
 from unpoison.beliefs import belief_key, open_beliefs
 
@@ -44,9 +44,7 @@ def test_the_sample_with_each_store(run, spec, kind):  # noqa: F811
     assert all(row["answer"]["belief"]["saved"] for row in text_lines)
     if kind != "memory":
         store = open_beliefs(where)
-        found = dict(store.items())
-        assert found[belief_key(QUESTION)].answer == text_lines[3]["answer"]["belief"]["now"]["answer"]
-        store.forget_all()
+        assert store.get(belief_key(QUESTION)).answer == text_lines[3]["answer"]["belief"]["now"]["answer"]
         store.close()
 
 

@@ -91,7 +91,6 @@ def answers(draw: Any) -> Answer:
         draw(screenings()),
         tuple(draw(st.lists(calls, max_size=2))),
         draw(st.booleans()),
-        draw(st.booleans()),
         draw(st.dictionaries(names, json_values, max_size=2)),
         draw(st.none() | updates),
         guarantee := draw(st.none() | st.integers(0, 5)),

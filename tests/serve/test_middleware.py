@@ -114,7 +114,7 @@ def test_sizes_within_a_body_are_bounded(serving: Serving, request_body: dict[st
 
 
 def test_full_service_says_so_and_recovers(serving: Serving, held: Held) -> None:
-    client = serving({"held": held}, bounds=Bounds(at_once=1, threads=1, wait=0.05))
+    client = serving({"held": held}, bounds=Bounds(max_concurrency=1, threads=1, wait=0.05))
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(client.post, "/v1/screen", json=body())
         assert held.begun.wait(30)

@@ -25,7 +25,7 @@ async def echoing(scope: Any, receive: Any, send: Any) -> None:
 
 
 def guarded(app: App = echoing, **options: Any) -> RequestMiddleware:
-    bounds = Bounds(body=MOST, at_once=1, wait=0.01, timeout=30)
+    bounds = Bounds(body=MOST, max_concurrency=1, wait=0.01, timeout=30)
     admission = Admission(body=MOST, hosts=(), keys=None)
     return RequestMiddleware(app, **{"bounds": bounds, "metrics": Metrics(), "admission": admission, **options})
 
@@ -179,7 +179,7 @@ def test_a_place_is_given_back_after_a_fault_and_after_a_timeout() -> None:
         await asyncio.Event().wait()
 
     for app, status, seconds in ((failing, 500, 60), (endless, 504, 0.01)):
-        guard = guarded(app, bounds=Bounds(body=MOST, at_once=1, wait=0.01, timeout=seconds))
+        guard = guarded(app, bounds=Bounds(body=MOST, max_concurrency=1, wait=0.01, timeout=seconds))
         for _ in range(2):
             found, _, content = Sender([b"x"]).through(guard)
             assert found == status

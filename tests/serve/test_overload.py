@@ -53,7 +53,7 @@ def test_only_so_many_wait() -> None:
 
 
 def test_a_body_that_is_not_sent_takes_no_place(serving: Serving) -> None:
-    client = serving({"marked": Marked()}, bounds=Bounds(at_once=1, wait=0.05))
+    client = serving({"marked": Marked()}, bounds=Bounds(max_concurrency=1, wait=0.05))
     app = client.app
 
     async def stalled() -> dict[str, Any]:

@@ -187,7 +187,7 @@ def test_monitor_passes_through_what_cannot_be_screened(serving: Serving, docume
 
 def test_monitor_waits_neither_for_a_place_nor_for_a_result(serving: Serving) -> None:
     held = Held()
-    client = serving({"held": held}, on_poison="monitor", bounds=Bounds(at_once=1, wait=0.05, timeout=600))
+    client = serving({"held": held}, on_poison="monitor", bounds=Bounds(max_concurrency=1, wait=0.05, timeout=600))
     move = stop_clock(client)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(client.post, "/rerank", json=TEXTS)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import unpoison
 from unpoison import Guard
-from unpoison.beliefs import Belief, MemoryBeliefs
 from unpoison.models import CachedGenerator, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.text import analysis, sentences
@@ -127,13 +126,6 @@ def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.Monk
             generator.generate(Prompt("free", "s", f"q{i}"))
 
     assert grown(work) < 1.3 * 2**20
-
-
-def test_beliefs_in_memory_are_bounded() -> None:
-    beliefs = MemoryBeliefs(limit=3)
-    for i in range(5):
-        beliefs.put(f"k{i}", Belief(f"answer {i}", 0.5, 0.1))
-    assert [key for key, _ in beliefs.items()] == ["k2", "k3", "k4"]
 
 
 UNBOUNDED = frozenset(

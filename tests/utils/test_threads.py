@@ -10,9 +10,9 @@ import pytest
 from unpoison.utils.threads import parallel_map
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 5])
-def test_results_come_in_the_order_of_the_items(at_once: int) -> None:
-    assert list(parallel_map(lambda n: n * n, range(20), at_once)) == [n * n for n in range(20)]
+@pytest.mark.parametrize("max_concurrency", [1, 2, 5])
+def test_results_come_in_the_order_of_the_items(max_concurrency: int) -> None:
+    assert list(parallel_map(lambda n: n * n, range(20), max_concurrency)) == [n * n for n in range(20)]
 
 
 def test_several_are_at_work_at_once_and_one_stays_on_the_callers_thread() -> None:
@@ -21,8 +21,8 @@ def test_several_are_at_work_at_once_and_one_stays_on_the_callers_thread() -> No
     assert set(parallel_map(lambda _: threading.get_ident(), range(3), 1)) == {threading.get_ident()}
 
 
-@pytest.mark.parametrize("at_once", [1, 3])
-def test_items_are_taken_as_results_are(at_once: int) -> None:
+@pytest.mark.parametrize("max_concurrency", [1, 3])
+def test_items_are_taken_as_results_are(max_concurrency: int) -> None:
     taken = []
 
     def items() -> Iterator[int]:
@@ -30,8 +30,8 @@ def test_items_are_taken_as_results_are(at_once: int) -> None:
             taken.append(n)
             yield n
 
-    assert next(parallel_map(lambda n: n, items(), at_once)) == 0
-    assert len(taken) <= 2 * at_once
+    assert next(parallel_map(lambda n: n, items(), max_concurrency)) == 0
+    assert len(taken) <= 2 * max_concurrency
 
 
 def test_what_has_not_begun_when_one_fails_never_begins() -> None:

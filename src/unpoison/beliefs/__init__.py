@@ -39,7 +39,7 @@ _SERVERS = ("redis", "rediss", "unix", "postgresql", "postgres")
 __getattr__ = lazy_names(__name__, _HOMES)
 
 
-def open_beliefs(spec: str, *, namespace: str = "default") -> BeliefStore:
+def open_beliefs(spec: str) -> BeliefStore:
     """The store that a string names: `memory`, `sqlite:FILE` or a path, `redis://...`, `postgresql://...`.
 
     Raises:
@@ -54,14 +54,14 @@ def open_beliefs(spec: str, *, namespace: str = "default") -> BeliefStore:
 
     kind, colon, rest = spec.partition(":")
     if spec == "memory":
-        return MemoryBeliefs(namespace=namespace)
+        return MemoryBeliefs()
     if kind in ("redis", "rediss", "unix") and rest.startswith("//"):
-        return RedisBeliefs(spec, namespace=namespace)
+        return RedisBeliefs(spec)
     if kind in ("postgresql", "postgres") and rest.startswith("//"):
-        return PostgresBeliefs(spec, namespace=namespace)
+        return PostgresBeliefs(spec)
     if colon and kind in _SERVERS:  # never repeated: what follows may be a password
         raise OptionError(f"a store in {kind} is written {kind}://HOST, with two slashes; a file is sqlite:FILE")
     path = rest if kind == "sqlite" and colon else spec
     if not path or "://" in path:
         raise OptionError(f"no belief store {clip(kind)}; use memory, sqlite:FILE, redis://HOST or postgresql://HOST")
-    return SqliteBeliefs(path, namespace=namespace)
+    return SqliteBeliefs(path)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from unpoison.beliefs.store import check_key, check_namespace, fresh_version
+from unpoison.beliefs.store import check_key, fresh_version
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError
 from unpoison.utils.copies import Remade
@@ -17,7 +17,7 @@ from unpoison.utils.extras import require
 
 __all__ = ["RedisBeliefs"]
 
-PREFIX = "unpoison:beliefs"
+PREFIX = "unpoison:beliefs:"
 
 TIMEOUT = 5.0
 """Seconds to wait for a connection or a reply."""
@@ -32,7 +32,7 @@ return 1
 
 
 class RedisBeliefs(Remade):
-    """Beliefs as one string each, under `unpoison:beliefs:NAMESPACE:KEY`.
+    """Beliefs as one string each, under `unpoison:beliefs:KEY`.
 
     A string holds the version, the time of creation and the rest as JSON, separated by spaces.
 
@@ -41,7 +41,6 @@ class RedisBeliefs(Remade):
 
     Args:
         url: `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS, or `unix://`.
-        namespace: Stores of different namespaces in one database do not see each other.
         client: A ready `redis.Redis` instead of `url`.
 
     Raises:
@@ -51,53 +50,26 @@ class RedisBeliefs(Remade):
         InputError: The server holds other data under these keys.
     """
 
-    def __init__(
-        self,
-        url: str = "redis://localhost:6379/0",
-        *,
-        namespace: str = "default",
-        client: Any = None,
-    ) -> None:
+    def __init__(self, url: str = "redis://localhost:6379/0", *, client: Any = None) -> None:
         self._redis = require("redis", "keeping beliefs in Redis")
-        self.namespace = check_namespace(namespace)
         with self._errors():
             self._client = client or self._redis.Redis.from_url(
                 url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, decode_responses=False
             )
         self._put = self._client.register_script(_PUT)
-        self._prefix = f"{PREFIX}:{self.namespace}:"
         with self._errors():
             self._client.ping()
 
     def get(self, key: str) -> Belief | None:
         with self._errors():
-            return self._belief(self._client.get(self._prefix + check_key(key)))
+            return self._belief(self._client.get(PREFIX + check_key(key)))
 
     def put(self, key: str, belief: Belief, *, expected: str | None = None) -> bool:
         now = time.time()
         rest = json.dumps(replace(belief, created=None, updated=now).to_dict(), ensure_ascii=False)
         arguments = ["*" if expected is None else expected, fresh_version(), repr(now), rest]
         with self._errors():
-            return bool(self._put(keys=[self._prefix + check_key(key)], args=arguments))
-
-    def items(self) -> Iterator[tuple[str, Belief]]:
-        with self._errors():
-            names = sorted(set(self._client.scan_iter(match=f"{self._prefix}*", count=500)))
-        for name in names:
-            with self._errors():
-                belief = self._belief(self._client.get(name))
-            if belief is not None:
-                yield name.decode("utf-8", "replace").removeprefix(self._prefix), belief
-
-    def forget(self, key: str) -> bool:
-        with self._errors():
-            return bool(self._client.delete(self._prefix + check_key(key)))
-
-    def forget_all(self) -> int:
-        with self._errors():
-            return sum(
-                self._client.delete(name) for name in self._client.scan_iter(match=f"{self._prefix}*", count=500)
-            )
+            return bool(self._put(keys=[PREFIX + check_key(key)], args=arguments))
 
     def close(self) -> None:
         self._client.close()
@@ -109,16 +81,16 @@ class RedisBeliefs(Remade):
             version, created, rest = value.decode().split(" ", 2)
             return Belief.from_dict({**json.loads(rest), "created": float(created)}, version=version)
         except (ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"{self!r} holds what is no belief: {error}; use another namespace") from None
+            raise InputError(f"{self!r} holds what is no belief: {error}; use another database") from None
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except self._redis.ResponseError as error:
-            raise InputError(f"{self!r} refuses or holds something else ({error}); use another namespace") from error
+            raise InputError(f"{self!r} refuses or holds something else ({error}); use another database") from error
         except (self._redis.RedisError, OSError) as error:
             raise StoreError(f"{self!r} cannot be reached ({error}); see whether the server runs") from error
 
     def __repr__(self) -> str:
-        return f"RedisBeliefs(namespace={self.namespace!r})"  # never the url: it may hold a password
+        return "RedisBeliefs(...)"  # never the url: it may hold a password

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from unpoison.beliefs.store import check_key, check_namespace, fresh_version
+from unpoison.beliefs.store import check_key, fresh_version
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError, clip
 from unpoison.utils.copies import Remade
@@ -20,24 +20,15 @@ from unpoison.utils.sqlite import Connected, connect, explain_errors
 
 __all__ = ["PostgresBeliefs", "SqlBeliefs", "SqliteBeliefs"]
 
-PAGE = 500
-"""Page size of a listing."""
-
 _COLUMNS = "answer, support, conflict, query, version, created, updated"
 _INSERT = f"""
-INSERT INTO beliefs (namespace, key, {_COLUMNS}) VALUES (:namespace, :key, :{_COLUMNS.replace(", ", ", :")})
-ON CONFLICT (namespace, key) DO"""  # noqa: S608
+INSERT INTO beliefs (key, {_COLUMNS}) VALUES (:key, :{_COLUMNS.replace(", ", ", :")}) ON CONFLICT (key) DO"""  # noqa: S608
 _SET = ", ".join(f"{name} = :{name}" for name in _COLUMNS.split(", ") if name != "created")
 STATEMENTS = {
-    "get": f"SELECT {_COLUMNS} FROM beliefs WHERE namespace = :namespace AND key = :key",  # noqa: S608
-    "page": f"SELECT key, {_COLUMNS} FROM beliefs "  # noqa: S608
-    "WHERE namespace = :namespace AND key > :last ORDER BY key LIMIT :count",
+    "get": f"SELECT {_COLUMNS} FROM beliefs WHERE key = :key",  # noqa: S608
     "put": f"{_INSERT} UPDATE SET {_SET}",
     "put if none": f"{_INSERT} NOTHING",
-    "put if": f"UPDATE beliefs SET {_SET} WHERE namespace = :namespace AND key = :key "  # noqa: S608
-    "AND version = :expected",
-    "forget": "DELETE FROM beliefs WHERE namespace = :namespace AND key = :key",
-    "forget all": "DELETE FROM beliefs WHERE namespace = :namespace",
+    "put if": f"UPDATE beliefs SET {_SET} WHERE key = :key AND version = :expected",  # noqa: S608
 }
 """In SQLite's dialect."""
 
@@ -47,17 +38,13 @@ class SqlBeliefs(Remade, Connected):
 
     statements: ClassVar[Mapping[str, str]] = STATEMENTS
 
-    def __init__(self, namespace: str) -> None:
-        super().__init__()
-        self.namespace = check_namespace(namespace)
-
     @property
     @abstractmethod
     def _address(self) -> str:
         """The store as error messages name it; never with a password."""
 
     def _execute(self, statement: str, **values: Any) -> Any:
-        return self._connection.execute(self.statements[statement], {"namespace": self.namespace, **values})
+        return self._connection.execute(self.statements[statement], values)
 
     def get(self, key: str) -> Belief | None:
         check_key(key)
@@ -74,24 +61,6 @@ class SqlBeliefs(Remade, Connected):
         with self._open_connection():
             return bool(self._execute(statement, key=key, **fields).rowcount == 1)
 
-    def items(self) -> Iterator[tuple[str, Belief]]:
-        last, count = "", PAGE
-        while count == PAGE:
-            with self._open_connection():
-                rows = self._execute("page", last=last, count=PAGE).fetchall()
-            count = len(rows)
-            for last, *row in rows:
-                yield last, self._belief(row)
-
-    def forget(self, key: str) -> bool:
-        check_key(key)
-        with self._open_connection():
-            return bool(self._execute("forget", key=key).rowcount == 1)
-
-    def forget_all(self) -> int:
-        with self._open_connection():
-            return int(self._execute("forget all").rowcount)
-
     def _belief(self, row: Sequence[Any]) -> Belief:
         try:
             return Belief(*row)
@@ -107,14 +76,13 @@ BUSY = 10.0
 
 
 TABLE = (
-    "(namespace TEXT NOT NULL, key TEXT {collation} NOT NULL, answer TEXT NOT NULL, support {real} NOT NULL,"
-    " conflict {real} NOT NULL, query TEXT NOT NULL, version TEXT NOT NULL, created {real} NOT NULL,"
-    " updated {real} NOT NULL, PRIMARY KEY (namespace, key))"
+    "(key TEXT NOT NULL PRIMARY KEY, answer TEXT NOT NULL, support {real} NOT NULL, conflict {real} NOT NULL,"
+    " query TEXT NOT NULL, version TEXT NOT NULL, created {real} NOT NULL, updated {real} NOT NULL)"
 )
 
 
 def _make_file(connection: sqlite3.Connection) -> None:
-    connection.execute(f"CREATE TABLE beliefs {TABLE.format(collation='', real='REAL')} WITHOUT ROWID")
+    connection.execute(f"CREATE TABLE beliefs {TABLE.format(real='REAL')} WITHOUT ROWID")
 
 
 class SqliteBeliefs(SqlBeliefs):
@@ -125,7 +93,6 @@ class SqliteBeliefs(SqlBeliefs):
 
     Args:
         path: The file; beside it SQLite keeps `-wal` and `-shm`. Not on a network drive.
-        namespace: Stores of different namespaces in one file do not see each other.
 
     Raises:
         OptionError: An option out of its range.
@@ -133,8 +100,8 @@ class SqliteBeliefs(SqlBeliefs):
         StoreError: The file cannot be opened.
     """
 
-    def __init__(self, path: str | Path, *, namespace: str = "default") -> None:
-        super().__init__(namespace)
+    def __init__(self, path: str | Path) -> None:
+        super().__init__()
         self.path = Path(path)
         with self._open_connection():
             pass
@@ -157,7 +124,7 @@ class SqliteBeliefs(SqlBeliefs):
         return clip(str(self.path), 200)
 
     def __repr__(self) -> str:
-        return f"SqliteBeliefs({str(self.path)!r}, namespace={self.namespace!r})"
+        return f"SqliteBeliefs({str(self.path)!r})"
 
 
 TIMEOUT = 5
@@ -169,7 +136,6 @@ class PostgresBeliefs(SqlBeliefs):
 
     Args:
         url: `postgresql://[user[:password]@]host[:port]/database`, or any other connection string of libpq.
-        namespace: Stores of different namespaces in one table do not see each other.
 
     Raises:
         OptionError: An option out of its range.
@@ -183,9 +149,9 @@ class PostgresBeliefs(SqlBeliefs):
         for name, statement in STATEMENTS.items()
     }
 
-    def __init__(self, url: str, *, namespace: str = "default") -> None:
+    def __init__(self, url: str) -> None:
         self._psycopg = require("psycopg", "keeping beliefs in PostgreSQL")
-        super().__init__(namespace)
+        super().__init__()
         self._url = url
         with self._open_connection():
             pass
@@ -216,7 +182,7 @@ class PostgresBeliefs(SqlBeliefs):
             if not there:
                 with connection.transaction():  # only one process creates it
                     connection.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION,))
-                    table = TABLE.format(collation='COLLATE "C"', real="double precision")
+                    table = TABLE.format(real="double precision")
                     connection.execute(f"CREATE TABLE IF NOT EXISTS unpoison_beliefs {table}")
             connection.execute(f"SELECT {_COLUMNS} FROM unpoison_beliefs LIMIT 0")  # noqa: S608
         except BaseException:
@@ -236,4 +202,4 @@ class PostgresBeliefs(SqlBeliefs):
         return message[:200]
 
     def __repr__(self) -> str:
-        return f"PostgresBeliefs(namespace={self.namespace!r})"  # never the url: it may hold a password
+        return "PostgresBeliefs(...)"  # never the url: it may hold a password

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
 from secrets import token_hex
 from typing import Protocol, runtime_checkable
 
 from unpoison.core.answers import Belief
-from unpoison.errors import InputError, OptionError, StoreError, clip
+from unpoison.errors import InputError, StoreError, clip
 from unpoison.utils.checks import at_least
 from unpoison.utils.copies import CopyableLock
 
@@ -21,12 +21,10 @@ __all__ = [
     "MemoryBeliefs",
     "belief_key",
     "check_key",
-    "check_namespace",
     "fresh_version",
     "update",
 ]
 
-_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KEY = re.compile(r"[^\s\x00-\x1f\x7f]{1,128}")
 
 
@@ -54,34 +52,16 @@ def check_key(key: str) -> str:
     return key
 
 
-def check_namespace(namespace: str) -> str:
-    """The namespace, if every store can hold it.
-
-    Raises:
-        OptionError: Not 1 to 64 letters, digits, dots, hyphens and underscores.
-    """
-    if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
-        raise OptionError(
-            f"namespace must be 1 to 64 letters, digits, dots, hyphens or underscores, got {clip(namespace)}"
-        )
-    return namespace
-
-
 ATTEMPTS = 10_000
 """Maximum attempts of `update`; some worker makes progress in each, so only a faulty store reaches it."""
 
 
 @runtime_checkable
 class BeliefStore(Protocol):
-    """Beliefs by key, within one namespace. Safe for threads; all stores but memory, for processes and machines.
+    """Beliefs by key. Safe for threads; all stores but memory, for processes and machines.
 
     Every method raises StoreError when the store cannot be reached, and InputError when it holds foreign data.
-
-    Attributes:
-        namespace: Stores of different namespaces in one place do not see each other.
     """
-
-    namespace: str
 
     def get(self, key: str) -> Belief | None:
         """The belief with its `version` and times; None if missing."""
@@ -97,15 +77,6 @@ class BeliefStore(Protocol):
         Returns:
             Whether it was written; False if another worker was faster.
         """
-
-    def items(self) -> Iterator[tuple[str, Belief]]:
-        """All beliefs of the namespace, by key."""
-
-    def forget(self, key: str) -> bool:
-        """Delete one belief; whether there was one."""
-
-    def forget_all(self) -> int:
-        """Delete all beliefs of the namespace; how many there were."""
 
     def close(self) -> None:
         """Close files and connections; the next use reopens them."""
@@ -142,7 +113,6 @@ class MemoryBeliefs:
     """Beliefs in a dictionary, for tests and notebooks. Not shared between processes.
 
     Args:
-        namespace: Separates stores.
         limit: Maximum number of beliefs, of about 1 KB each; beyond it the oldest write is dropped. Files and servers
             have no limit.
 
@@ -150,9 +120,8 @@ class MemoryBeliefs:
         OptionError: An option out of its range.
     """
 
-    def __init__(self, *, namespace: str = "default", limit: int = 100_000) -> None:
+    def __init__(self, *, limit: int = 100_000) -> None:
         self.limit = at_least("limit", limit, 1)
-        self.namespace = check_namespace(namespace)
         self._beliefs: dict[str, Belief] = {}
         self._lock = CopyableLock()
 
@@ -173,23 +142,8 @@ class MemoryBeliefs:
                 del self._beliefs[next(iter(self._beliefs))]
             return True
 
-    def items(self) -> Iterator[tuple[str, Belief]]:
-        with self._lock:
-            held = sorted(self._beliefs.items(), key=lambda item: item[0])
-        yield from held
-
-    def forget(self, key: str) -> bool:
-        with self._lock:
-            return self._beliefs.pop(check_key(key), None) is not None
-
-    def forget_all(self) -> int:
-        with self._lock:
-            count = len(self._beliefs)
-            self._beliefs.clear()
-            return count
-
     def close(self) -> None:
         """Nothing to close; the beliefs stay."""
 
     def __repr__(self) -> str:
-        return f"MemoryBeliefs(namespace={self.namespace!r}, {len(self._beliefs)} beliefs)"
+        return f"MemoryBeliefs({len(self._beliefs)} beliefs)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,12 +22,8 @@ from unpoison.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from unpoison.beliefs import BeliefStore
     from unpoison.io.rows import Row
-    from unpoison.models.protocols import Generator
-    from unpoison.runtime.limits import Limits
     from unpoison.types import Answer
 
 __all__ = ["EXAMPLES", "ask"]
@@ -46,14 +41,6 @@ Examples:
 
 Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
 """
-
-
-class OnError(StrEnum):
-    """How to handle a row whose model calls fail."""
-
-    RAISE = "raise"
-    SKIP = "skip"
-    UNSCREENED = "unscreened"
 
 
 def ask(
@@ -76,14 +63,6 @@ def ask(
     injection_model: InjectionModel = None,
     sources: SourcesFile = None,
     learn: Learn = False,
-    on_error: Annotated[
-        OnError,
-        option(
-            "",
-            "When a model call fails for good: raise stops with exit status 2; skip reports the row and goes on; "
-            "unscreened answers from all passages without a defense, and says so in the row and at the end.",
-        ),
-    ] = OnError.SKIP,
     cache: Annotated[str, option("FILE|memory|off", "The cache of the model's replies.")] = "memory",
     rows: Annotated[int, option("N", "Answer N rows concurrently.", min=1, max=64)] = 1,
     deadline: Annotated[float, option("SECONDS", "Time limit of one answer.")] = 120.0,
@@ -110,7 +89,7 @@ def ask(
     """Answer every row's question in spite of poisoned passages.
 
     Shows each answer with its evidence, or adds "screening", "answer" and "generator" to every row and writes
-    JSON Lines, in the order of the input. Nothing is answered unscreened unless --on-error unscreened asks for it.
+    JSON Lines, in the order of the input. A row that cannot be answered is reported; nothing is answered unscreened.
     """
     from contextlib import closing, nullcontext
 
@@ -126,7 +105,7 @@ def ask(
     from unpoison.cli.display import show_answer
     from unpoison.defenses.guarantee import need_proof, withhold_unproved
     from unpoison.defenses.loading import load_defense
-    from unpoison.errors import InputError, ModelError, OptionError, StoreError
+    from unpoison.errors import OptionError
     from unpoison.io.files import open_source
     from unpoison.io.output import Writer
     from unpoison.io.rows import answer_fields, with_results
@@ -156,11 +135,9 @@ def ask(
         raise OptionError("the steps of a stream are answered one after the other; leave out --rows")
     if not can_write(model):
         say(f"note: {generator} is not a language model; it copies the best supported answer out of the passages")
-    unscreened = 0
-    failures = (InputError,) if on_error is OnError.RAISE else (InputError, ModelError, StoreError)
 
-    def work(row: Row) -> tuple[Answer, str | None]:
-        return _answer(row, chosen.answer, model, limits, unscreened=on_error is OnError.UNSCREENED)
+    def work(row: Row) -> Answer:
+        return withhold_unproved(chosen.answer(row.query, row.passages), guarantee)
 
     with (
         (open_stream if stream else open_source)(file) as source,
@@ -168,22 +145,16 @@ def ask(
         nullcontext() if store is None else closing(store),
     ):
         counts = RowCounts(source.name)
-        results = outcomes(source, work, limit=limit, at_once=rows, failures=failures)
+        results = outcomes(source, work, limit=limit, max_concurrency=rows)
         for outcome in track_progress(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:
                 writer.write({**outcome.failed_fields, "generator": model.name})
                 continue
-            answer, failure = withhold_unproved(outcome.result[0], guarantee), outcome.result[1]
-            fields = answer_fields(answer, model.name)
-            if failure is not None:
-                unscreened += 1
-                fields["answer"]["failure"] = failure
-                say(f"{source.name}:{outcome.record.number}: answered UNSCREENED, for the defense failed: {failure}")
-            writer.write(with_results(outcome.record.fields, **fields))
+            writer.write(with_results(outcome.record.fields, **answer_fields(outcome.result, model.name)))
             if not writer.active:
-                show_answer(answer, model.name)
-    say(counts.summary(f"answered with {model.name}:") + (f"; {unscreened:,} UNSCREENED" if unscreened else ""))
+                show_answer(outcome.result, model.name)
+    say(counts.summary(f"answered with {model.name}:"))
     raise typer.Exit(status_of_sources(chosen, counts.exit_code))
 
 
@@ -196,21 +167,3 @@ def _store(defense: str, spec: str | None, *, stream: bool) -> BeliefStore | Non
     if spec is None and (name != "radar" or not stream or "beliefs" in texts):
         return None
     return open_beliefs(spec or "memory")
-
-
-def _answer(
-    row: Row, answer: Callable[..., Answer], model: Generator, limits: Limits, *, unscreened: bool
-) -> tuple[Answer, str | None]:
-    """The answer, and the reason if it is unscreened."""
-    from dataclasses import replace
-
-    from unpoison.defenses.vanilla import Vanilla
-    from unpoison.errors import ModelError
-
-    try:
-        return answer(row.query, row.passages), None
-    except ModelError as error:
-        if not unscreened:
-            raise
-        plain = Vanilla(generator=model, limits=limits).answer(row.query, row.passages)
-        return replace(plain, screened=False), str(error)

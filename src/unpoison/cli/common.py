@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, ModelError, OptionError, UnpoisonError
+from unpoison.errors import InputError, ModelError, OptionError, StoreError, UnpoisonError
 from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_generator
@@ -80,13 +80,12 @@ def outcomes(
     work: Callable[[Row], T],
     *,
     limit: int | None = None,
-    at_once: int = 1,
-    failures: tuple[type[Exception], ...] = (InputError, ModelError),
+    max_concurrency: int = 1,
 ) -> Iterator[RowOutcome[T]]:
-    """Do the work on every record, `at_once` concurrently, and yield in the order of the source.
+    """Do the work on every record, `max_concurrency` concurrently, and yield in the order of the source.
 
-    At most `2 * at_once` records are in memory. A row with more than `MAX_PASSAGES` passages fails. Other errors of
-    this package and I/O errors end the run; a bug fails its row.
+    At most `2 * max_concurrency` records are in memory. A row with more than `MAX_PASSAGES` passages fails. Other
+    errors of this package and I/O errors end the run; a bug fails its row.
     """
 
     def outcome(record: FileRow) -> RowOutcome[T]:
@@ -99,14 +98,14 @@ def outcomes(
                     f"the row has {number:,} passages, more than {MAX_PASSAGES:,}; give those that a model would read"
                 )
             return RowOutcome(record, work(row))
-        except failures as error:
+        except (InputError, ModelError, StoreError) as error:
             return RowOutcome(record, None, str(error))
         except (UnpoisonError, OSError):
             raise
         except Exception as error:
             return RowOutcome(record, None, f"{type(error).__name__}: {error}; this is a bug, please report it")
 
-    yield from parallel_map(outcome, islice(source, limit), at_once, "unpoison-row")
+    yield from parallel_map(outcome, islice(source, limit), max_concurrency, "unpoison-row")
 
 
 def track_progress(

@@ -110,11 +110,10 @@ def heading(screening: Screening) -> str:
 def show_answer(answer: Answer, generator: str) -> None:
     """An answer with the passages that it rests on and the ones that were dropped."""
     screening = answer.screening
-    state = "" if answer.screened else " UNSCREENED"
     show(
         Text(excerpt(screening.query, 200), style="bold"),
-        Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained or not answer.screened else "green"),
-        f"answered by {generator}{state}; {heading(screening)}",
+        Text(f"{excerpt(answer.text, 2000)}", style="yellow" if answer.abstained else "green"),
+        f"answered by {generator}; {heading(screening)}",
     )
     if answer.status is not None:
         show(Text(STATUS[answer.status], style="green" if answer.status == "agreed" else "yellow"))

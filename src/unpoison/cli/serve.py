@@ -50,7 +50,7 @@ The playground is at /, the description of the interface at /openapi.json. Reque
 KEY": that of the environment variable {KEY}, or one of --keys; without either, only this machine is served.
 
 Limits: passages (of a request), characters (of a passage), total (of all passages), body (bytes), dimensions, timeout,
-wait, at_once, threads, in_flight, retries, drain, grace.
+wait, max_concurrency, threads, in_flight, retries, drain, grace.
 """
 
 UNREAD = f"""The reader is not installed: verdicts, but no claims and no answers. {install_command("reader")}"""

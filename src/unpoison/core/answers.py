@@ -83,7 +83,6 @@ class Answer:
         screening: The verdicts on the passages behind it.
         calls: Every model call, by start time.
         abstained: Whether there was nothing trustworthy to answer from.
-        screened: False only if the caller asked to answer unscreened after a failure.
         details: Named intermediate texts (atomic answers, internal knowledge, consolidated information).
         belief: The effect of RADAR's memory, if it has one.
         guarantee: The largest m for which the method proves that no change to any m of these passages changes the
@@ -99,7 +98,6 @@ class Answer:
     screening: Screening
     calls: tuple[Call, ...] = ()
     abstained: bool = False
-    screened: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
     belief: BeliefUpdate | None = None
     guarantee: int | None = None

@@ -28,7 +28,6 @@ def withhold_unproved(answer: Answer, wanted: int) -> Answer:
     empty = replace(
         Answer.abstention(answer.screening, details),
         calls=answer.calls,
-        screened=answer.screened,
         belief=answer.belief,
         guarantee=None if answer.guarantee is None else 0,
         proof=answer.proof,

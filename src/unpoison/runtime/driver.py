@@ -20,10 +20,10 @@ from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
 from unpoison.core.answers import Call, Reply
-from unpoison.errors import DeadlineError, ModelError, UnpoisonError
+from unpoison.errors import DeadlineError, ModelError
 from unpoison.models.protocols import Listener, Models
 from unpoison.models.requests import Flow, Generate, Request
-from unpoison.runtime.flows import as_requests, explain_error
+from unpoison.runtime.flows import as_requests
 from unpoison.runtime.jobs import Job, Plan, model_error, plan
 from unpoison.runtime.limits import Limits
 from unpoison.utils.threads import on_thread, start_thread
@@ -142,10 +142,6 @@ def _advance(flow: Flow[T], replies: tuple[Any, ...] | None) -> tuple[Request, .
         step = next(flow) if replies is None else flow.send(replies)
     except StopIteration as stop:
         return _Ended(stop.value)
-    except UnpoisonError:
-        raise
-    except Exception as error:
-        raise explain_error(error) from error.__cause__
     return as_requests(step)
 
 

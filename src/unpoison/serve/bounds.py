@@ -30,7 +30,7 @@ class Bounds:
             judged, and `Screening.texts` holds no more than that.
         total: Characters of all passages of a request together.
         dimensions: Numbers of one embedding.
-        at_once: Requests in work at the same time.
+        max_concurrency: Requests in work at the same time.
         wait: Queue timeout of further requests, before a 503.
         threads: Short requests that are computed in parallel, and as many long ones.
         timeout: Seconds for one request, from its first byte to its last.
@@ -48,7 +48,7 @@ class Bounds:
     characters: int = LONG
     total: int = 1_000_000
     dimensions: int = 8192
-    at_once: int = 64
+    max_concurrency: int = 64
     wait: float = 1.0
     threads: int = 1
     timeout: float = 60.0

@@ -206,7 +206,7 @@ class RequestMiddleware:
         self.stopping = stopping
         self.watched = frozenset(watched)
         self.held = 0
-        self.slots = Slots(bounds.at_once, bounds.wait)
+        self.slots = Slots(bounds.max_concurrency, bounds.wait)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -271,7 +271,7 @@ class RequestMiddleware:
             record.unscreened = "Overloaded"
             await self.app(scope, body, reply)
         else:
-            message = f"{self.bounds.at_once} requests are worked on already; try again in a second"
+            message = f"{self.bounds.max_concurrency} requests are worked on already; try again in a second"
             raise Refusal(503, "Overloaded", message, {"Retry-After": "1"})
 
     async def _receive_body(self, body: _Body) -> None:

@@ -117,7 +117,7 @@ async def info(service: ServiceOfRequest) -> Json:
             "model_type": {"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}},
             "version": __version__,
             "max_client_batch_size": bounds.passages,
-            "max_concurrent_requests": bounds.at_once,
+            "max_concurrent_requests": bounds.max_concurrency,
             "max_input_length": bounds.characters,
             "auto_truncate": True,
         }

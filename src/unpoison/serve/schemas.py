@@ -160,7 +160,7 @@ class Answered(Screened):
     """The reply of /v1/answer."""
 
     answer: dict[str, Any] = Field(
-        description="text, abstained, screened, calls, guarantee (the planted passages that it is proved to withstand, "
+        description="text, abstained, calls, guarantee (the planted passages that it is proved to withstand, "
         "or null) with promise, proof and guarantee_unit, status (agreed, disputed, single or none, where claims were "
         "read), and details and belief where there are any."
     )

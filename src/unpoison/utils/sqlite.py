@@ -7,9 +7,8 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from secrets import token_hex
 from threading import RLock
 from typing import Any
 
@@ -83,8 +82,7 @@ def connect(
 ) -> sqlite3.Connection:
     """Open a file in autocommit mode, and create it with its tables if it does not exist.
 
-    Creation is atomic, so a file of 0 bytes has lost its data. Writes are atomic; a power failure loses at most the
-    last ones.
+    Writes are atomic; a power failure loses at most the last ones.
 
     Args:
         path: The file; None for memory.
@@ -95,46 +93,11 @@ def connect(
         kind: Its purpose, such as "history of sources".
 
     Raises:
-        InputError: The file is empty, another application's, or of a newer version.
+        InputError: The file is another application's, or of a newer version.
         sqlite3.Error: It is damaged, or cannot be used.
     """
-
-    def open_file(here: Path | None) -> sqlite3.Connection:
-        return _open(here, make, wait=wait, application=application, name=name, kind=kind)
-
-    if path is not None and not os.path.exists(path):
-        draft = path.with_name(f".{path.name}.{token_hex(8)}")
-        try:
-            private(draft)
-            open_file(draft).close()
-            _name_once(draft, path)
-        finally:
-            with suppress(OSError):
-                draft.unlink()
-    elif path is not None and path.is_file() and not path.stat().st_size:
-        raise InputError(f"{name} has 0 bytes: what the {kind} held is lost; restore it, or delete it to begin anew")
-    return open_file(path)
-
-
-def _name_once(draft: Path, path: Path) -> None:
-    """Rename a file, unless another process was faster."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    except OSError:  # no hard links
-        os.replace(draft, path)
-
-
-def _open(
-    path: Path | None,
-    make: Callable[[sqlite3.Connection], object],
-    *,
-    wait: float,
-    application: int,
-    name: str,
-    kind: str,
-) -> sqlite3.Connection:
+    if path is not None:
+        private(path)
     connection = sqlite3.connect(path or ":memory:", timeout=wait, isolation_level=None, check_same_thread=False)
     try:
         # In this order, because a concurrent process sets the id together with the tables.

@@ -33,27 +33,29 @@ def check_stopped() -> None:
         raise DeadlineError("nobody waits for this result any more; it is not computed to its end")
 
 
-def parallel_map(work: Callable[[S], T], items: Iterable[S], at_once: int, name: str = "unpoison") -> Iterator[T]:
-    """Map `work` over the items on `at_once` threads, and yield the results in order.
+def parallel_map(
+    work: Callable[[S], T], items: Iterable[S], max_concurrency: int, name: str = "unpoison"
+) -> Iterator[T]:
+    """Map `work` over the items on `max_concurrency` threads, and yield the results in order.
 
-    At most `2 * at_once` items are read ahead. After an error, or when the caller stops, no further item starts. With
-    `at_once=1` the caller's thread is used.
+    At most `2 * max_concurrency` items are read ahead. After an error, or when the caller stops, no further item
+    starts. With `max_concurrency=1` the caller's thread is used.
 
     Args:
         work: Called with each item.
         items: Read lazily.
-        at_once: Number of threads, at least 1.
+        max_concurrency: Number of threads, at least 1.
         name: Prefix of the threads' names.
     """
-    if at_once == 1:
+    if max_concurrency == 1:
         yield from map(work, items)
         return
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix=name)
+    pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix=name)
     waiting: deque[Future[T]] = deque()
     try:
         for item in items:
             waiting.append(pool.submit(work, item))
-            if len(waiting) == 2 * at_once:
+            if len(waiting) == 2 * max_concurrency:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
