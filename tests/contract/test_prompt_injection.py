@@ -56,7 +56,7 @@ def test_it_is_dropped_and_changes_nothing_else(defense: Defense) -> None:
 def test_the_evidence_is_in_the_positions_of_all(defense: Defense) -> None:
     alone, planted = defense.screen(QUERY, SHARKS), defense.screen(QUERY, GIVEN)
     for name, array in alone.evidence.items():
-        if array.shape == (len(SHARKS),) * array.ndim and array.ndim and name not in ("speaker", "answering"):
+        if array.shape == (len(SHARKS),) * array.ndim and array.ndim and name != "answering":
             if "answering" in alone.evidence and array.ndim == 1:
                 continue
             moved = planted.evidence[name][np.ix_(*[READ] * array.ndim)]
@@ -147,10 +147,6 @@ def test_a_hidden_one_is_read() -> None:
     hidden = "".join(f"{c}\u200b" for c in GIVEN[PLACE])
     screening = Guard(prompt_injection="drop").screen(QUERY, [*GIVEN[:PLACE], hidden, *GIVEN[PLACE + 1 :]])
     assert screening.verdicts[PLACE].reason.code == "prompt_injection"
-
-
-def test_a_moved_threshold_does_not_bring_it_back() -> None:
-    assert PLACE in Guard(prompt_injection="drop").screen(QUERY, GIVEN).rethreshold(0.999).dropped_indices
 
 
 def test_reasons_name_neighbours_by_the_callers_positions() -> None:

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Guard, Passage, Query, Screening
-from unpoison.core.reason_words import REVERSED, SENTENCES
+from unpoison.core.reason_words import SENTENCES
 from unpoison.core.reasons import Reason, as_reason
 from unpoison.types import Evidence, Verdict
 
-NEAR_DUPLICATE = Reason.of("grada.near_duplicate", place=2, count=7, passage=1)
+CENTRAL = Reason.of("grada.central", place=2, count=7, score=0.5, tie=0.25, passage=1)
 CLAIM = Reason.of("crafted.quote", quote="the arena is in Oakland")
 CRAFTED = Reason.of("crafted", probability=0.97, clauses=[Reason.of("crafted.neighbors"), CLAIM])
 
@@ -35,17 +35,11 @@ def test_a_sentence_is_a_plain_template(code: str) -> None:
     assert re.fullmatch(r"[a-z_]+(\.[a-z_]+)?", code)
 
 
-def test_reversed_codes_need_no_other_parameters() -> None:
-    for codes in REVERSED.values():
-        for code, other in codes.items():
-            assert names_in(other) <= names_in(code)
-
-
 def test_a_reason_has_a_sentence_a_code_and_parameters() -> None:
-    assert str(NEAR_DUPLICATE) == "place 2 of 7: near-duplicate of passage 1, which has their one vote"
-    assert NEAR_DUPLICATE.code == "grada.near_duplicate"
-    assert dict(NEAR_DUPLICATE.parameters) == {"place": 2, "count": 7, "passage": 1}
-    assert len({NEAR_DUPLICATE, copy.copy(NEAR_DUPLICATE)}) == 1
+    assert str(CENTRAL) == "place 2 of 7: graph score 0.5000, strongest edge 0.250 to passage 1"
+    assert CENTRAL.code == "grada.central"
+    assert dict(CENTRAL.parameters) == {"place": 2, "count": 7, "score": 0.5, "tie": 0.25, "passage": 1}
+    assert len({CENTRAL, copy.copy(CENTRAL)}) == 1
 
 
 def test_clauses_are_reasons() -> None:
@@ -56,7 +50,7 @@ def test_clauses_are_reasons() -> None:
     assert CRAFTED.to_dict()["parameters"]["clauses"][1] == CLAIM.to_dict()
 
 
-@pytest.mark.parametrize("reason", [NEAR_DUPLICATE, CRAFTED, Reason("somebody's own"), Reason("")])
+@pytest.mark.parametrize("reason", [CENTRAL, CRAFTED, Reason("somebody's own"), Reason("")])
 def test_it_survives_copies_processes_and_json(reason: Reason) -> None:
     copies = [pickle.loads(pickle.dumps(reason)), copy.deepcopy(reason), copy.copy(reason)]  # noqa: S301
     copies.append(Reason.from_dict(json.loads(json.dumps(reason.to_dict()))))
@@ -79,10 +73,10 @@ def test_a_string_is_a_reason_without_a_code() -> None:
 
 def test_a_code_of_another_version_keeps_its_sentence() -> None:
     reason = Reason.from_dict({"reason": "words of tomorrow", "code": "guard.tomorrow", "parameters": {"near": 3}})
-    assert (str(reason), reason.where_kept(False)) == ("words of tomorrow", reason)
+    assert str(reason) == "words of tomorrow"
     assert str(Reason.of("exempt", clauses=[reason])) == "exempt from screening: words of tomorrow"
     lacking = Reason.from_dict({"reason": "place 1", "code": "grada.central", "parameters": {}})
-    assert str(lacking.where_kept(False)) == "place 1"
+    assert str(lacking.remap(int, str)) == "place 1"
 
 
 DEEP = "[" * 100_000
@@ -137,7 +131,7 @@ def test_positions_move_and_quoted_ones_do_not() -> None:
     assert str(Reason("a copy of passage 2").remap(lambda n: n, str.upper)) == "A COPY OF PASSAGE 2"
     several = Reason.of("reliabilityrag.contradicts", answer="A", passages=[1, 4]).remap(lambda n: n + 1, str)
     assert several.parameters["passages"] == (2, 5)
-    assert NEAR_DUPLICATE.remap(lambda n: n, str) == NEAR_DUPLICATE
+    assert CENTRAL.remap(lambda n: n, str) == CENTRAL
 
 
 def test_a_screening_of_strings_and_reasons_is_read_back() -> None:
@@ -168,21 +162,3 @@ def test_a_claim_is_quoted_and_alone_it_resembles_nothing() -> None:
     reason = Guard().screen(VASA, QUICKSTART).verdicts[0].reason
     assert reason.codes == ("crafted", "crafted.quote", "allow")
     assert "Gothenburg" in str(reason)
-
-
-def test_a_moved_threshold_moves_the_reason() -> None:
-    screening = Guard().screen(VASA, QUICKSTART)
-    everything, nothing = screening.rethreshold(1.0), screening.rethreshold(0.0)
-    assert everything.verdicts[0].reason.code == "crafted.kept"
-    assert screening.verdicts[1].reason.code == "guard.unremarkable"
-    assert {v.reason.code for v in nothing.verdicts} == {"crafted", "guard.threshold"}
-    back = everything.rethreshold(float(screening.evidence["threshold"]))
-    assert [v.reason.code for v in back.verdicts] == [v.reason.code for v in screening.verdicts]
-
-
-def test_a_redacted_passage_that_goes_after_all_is_not_called_kept() -> None:
-    whole = Reason.of("crafted", probability=0.9, clauses=[CLAIM])
-    redacted = Reason.of("guard.redacted", spans=1, probability=0.05, clauses=[whole])
-    gone = redacted.where_kept(False)
-    assert (gone.code, gone.codes[1:]) == ("guard.rest", redacted.codes[1:])
-    assert gone.where_kept(True).code == redacted.code

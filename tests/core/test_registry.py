@@ -13,9 +13,9 @@ from unpoison.models import load_generator
 
 
 def test_an_option_string_makes_the_object() -> None:
-    defense = registry.create("defenses", "grada:alpha=0.3,keep=4,merge=none,variant=bm25")
+    defense = registry.create("defenses", "grada:alpha=0.3,keep=4,encoder=none,variant=bm25")
     assert isinstance(defense, Grada)
-    assert (defense.alpha, defense.keep, defense.merge, defense.variant) == (0.3, 4, None, "bm25")
+    assert (defense.alpha, defense.keep, defense.variant) == (0.3, 4, "bm25")
 
 
 def test_booleans_and_objects() -> None:

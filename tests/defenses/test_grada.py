@@ -139,33 +139,6 @@ CLEAN = [
 COPY = "the sharks moved their hockey home to the stadium in santa clara near the bay"
 
 
-def test_merging_gives_several_copies_of_one_poison_one_vote() -> None:
-    given = [COPY, COPY + " now", "indeed " + COPY, COPY + " today", *CLEAN]
-    apart = Grada(keep=5, alpha=0).screen("home of the sharks", given)
-    merged = Grada(keep=5, alpha=0, merge=0.8).screen("home of the sharks", given)
-    assert len([i for i in apart.kept_indices if i < 4]) == 4
-    assert len([i for i in merged.kept_indices if i < 4]) <= 1
-    assert merged.evidence["speaker"].tolist() == [0, 0, 0, 0, 4, 5, 6, 7, 8, 9]
-    assert "near-duplicate of passage 0" in str(merged.verdicts[3].reason)
-
-
-def test_two_copies_have_one_vote_too() -> None:
-    screening = Grada(keep=1, merge=0.8).screen("home", [COPY, COPY])
-    assert screening.evidence["speaker"].tolist() == [0, 0]
-    assert screening.kept_indices == (0,)
-
-
-def test_texts_as_alike_as_the_bound_are_merged() -> None:
-    """Two of the three words of either: ROUGE-L F1 is 2/3."""
-    pair = ["alpha beta gamma", "alpha beta delta"]
-    for merge, speaker in ((2 / 3, [0, 0]), (0.67, [0, 1])):
-        assert Grada(merge=merge).screen("q", pair).evidence["speaker"].tolist() == speaker
-
-
-def test_merging_drops_nothing_up_to_keep() -> None:
-    assert Grada(keep=5, merge=0.8).screen("home", [COPY, COPY, COPY]).dropped == ()
-
-
 def test_what_rounding_leaves_of_zero_is_no_tie() -> None:
     # Two shared words less 0.4 of five query words: exactly 0, were it not for the last bit.
     query, others = "alpha beta gamma delta epsilon", "one other text"
@@ -185,7 +158,6 @@ def test_what_rounding_leaves_of_zero_is_no_tie() -> None:
         ({"keep": 2.5}, "keep must be a whole number of at least 1, got 2.5"),
         ({"keep": True}, "keep must be a whole number"),
         ({"start": "nstart"}, "start must be one of uniform, query"),
-        ({"merge": 1.5}, r"merge must be a number in \[0, 1\]"),
         ({"encoder": "word2vec"}, "no encoder 'word2vec'"),
     ],
 )

@@ -198,7 +198,6 @@ def test_one_passage_in_agreement_sways_the_model_that_reads_it(defense: type[De
 
 def test_robustrag_has_none_where_votes_fall_with_the_rank() -> None:
     assert RobustRag(Echo(), gamma=0.9).answer(QUESTION, ["Paris"] * 9).guarantee is None
-    assert RobustRagDecoding(Spelled(), aggregate="median").answer(QUESTION, ["0.9 Paris"] * 5).guarantee is None
 
 
 def test_keywords_say_what_they_withstand_without_a_further_call() -> None:

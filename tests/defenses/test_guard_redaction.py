@@ -241,8 +241,6 @@ def test_kept_is_what_is_not_above_the_threshold() -> None:
     screening = Guard(action="redact").screen(QUERY, [*lies, *planted(ORDER)])
     probability = screening.evidence["probability"]
     assert [v.kept for v in screening.verdicts] == (probability <= screening.evidence["threshold"]).tolist()
-    assert screening.rethreshold(float(screening.evidence["threshold"])).verdicts == screening.verdicts
-    assert screening.rethreshold(1.0).redacted_indices == screening.redacted_indices
 
 
 def test_another_word_is_refused() -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
-from unpoison.core.registry import create
 from unpoison.defenses.astuterag import AstuteRag
-from unpoison.defenses.instructrag import Demonstration, InstructRag
-from unpoison.errors import InputError, OptionError
+from unpoison.defenses.instructrag import InstructRag, extract_tagged
+from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.models.baseline_prompts import extract_tagged
 from unpoison.types import Reply
 
 FIVE = [f"d{i}" for i in range(5)]
@@ -132,31 +127,6 @@ def test_the_order_of_instructrag_and_the_extraction_of_astuterag_are_options() 
     for defense, option in ((InstructRag, "order"), (AstuteRag, "extract")):
         with pytest.raises(OptionError, match=option):
             defense(**{option: "other"})  # type: ignore[arg-type]
-
-
-def test_demonstrations_of_ones_own_stand_in_place_of_the_built_in_ones(tmp_path: Path) -> None:
-    rows = [{"question": f"q{i}?", "rationale": f"Passage {i} says so."} for i in range(3)]
-    path = tmp_path / "demonstrations.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    generator = ScriptedGenerator("x")
-    InstructRag(generator, demonstrations=path).answer("q", ["d0"])
-    InstructRag(generator, demonstrations=[Demonstration(**row) for row in rows]).answer("q", ["d0"])
-    create("defenses", f"instructrag:demonstrations={path}", generator=generator).answer("q", ["d0"])
-    first, second, third = (prompt.messages()[0]["content"] for prompt in generator.prompts)
-    assert first == second == third
-    assert "Question: q2?\nRationale: Passage 2 says so." in first
-    assert first.count("Rationale:") == 3
-    assert "Aldermouth" not in first
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"question": 1, "rationale": "x"}', "no json", '{"question": "x"}'])
-def test_a_file_without_demonstrations_is_refused(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text(text)
-    with pytest.raises(InputError, match="has no demonstrations"):
-        InstructRag(demonstrations=path)
-    with pytest.raises(InputError, match="FileNotFoundError"):
-        InstructRag(demonstrations=tmp_path / "missing.jsonl")
 
 
 @pytest.mark.parametrize(("merged", "rounds", "calls"), [(True, 1, 2), (True, 3, 4), (False, 1, 3), (False, 2, 4)])

@@ -1,4 +1,4 @@
-"""RobustRAG's keyword aggregation: the worked examples, the order and number of calls, the certificate."""
+"""RobustRAG's keyword aggregation: the worked examples, the order and number of calls, the keywords of an answer."""
 
 from __future__ import annotations
 
@@ -113,53 +113,7 @@ def test_a_single_poison_cannot_speak() -> None:
     assert keywords_found == ["Paris"]
 
 
-def test_certified_when_the_attacker_has_no_say() -> None:
-    answers = ["Paris"] * 9 + ["whatever"]
-    generator = scripted(answers, "Paris")
-    certificate = RobustRag(generator).certify("q", passages(answers), 1)
-    assert certificate.certified
-    assert certificate.answers == ("Paris",)
-    assert len(generator.prompts) == 9 + 1, "the poisoned passage is not read, and there is nothing in doubt"
-
-
-def test_every_choice_of_the_attacker_is_tried() -> None:
-    """n = 9 and one poison: mu' = 3; Paris has 7 votes, Lyon and Rhone 2 and can be let in."""
-    answers = ["Paris"] * 7 + ["Lyon, Rhone"] * 2 + ["whatever"]
-    generator = scripted(answers, "Paris")
-    certificate = RobustRag(generator).certify("q", passages(answers), 1)
-    assert certificate.optional == ("Lyon, Rhone", "Rhone", "Lyon")
-    assert len(generator.prompts) == 9 + 2**3
-    assert certificate.certified, "whatever is let in, the model says Paris"
-
-    def swayed(prompt: Prompt) -> str:
-        return answers[int(prompt.passages[0][1:])] if prompt.task == "atomic" else prompt.passages[0]
-
-    defense = RobustRag(ScriptedGenerator(swayed))
-    assert not defense.certify("q", passages(answers), 1).certified
-    assert not defense.certify("q", passages(answers), 1, lambda text: text == "Paris").certified
-    assert defense.certify("q", passages(answers), 1, lambda text: "Berlin" not in text).certified
-
-
-def test_enough_poisons_make_any_certificate_void() -> None:
-    answers = ["Paris"] * 10
-    certificate = RobustRag(scripted(answers)).certify("q", passages(answers), 3)
-    assert not certificate.certified
-    assert "3 poisoned answers reach the threshold of 3 votes alone" in certificate.reason
-    assert not RobustRag(scripted(["Paris"])).certify("q", ["p0"], 1).certified
-
-
-def test_too_many_keywords_in_doubt() -> None:
-    answers = [" and ".join(f"name{i}" for i in range(15))] * 2 + ["Paris"] * 7 + ["x"]
-    certificate = RobustRag(scripted(answers)).certify("q", passages(answers), 1)
-    assert not certificate.certified
-    assert "too many" in certificate.reason
-
-
 def test_mistakes_are_named() -> None:
-    with pytest.raises(OptionError, match="gamma must be 1"):
-        RobustRag(scripted(ANSWERS), gamma=0.9).certify("q", passages(ANSWERS))
-    with pytest.raises(OptionError, match="poisoned must be"):
-        RobustRag(scripted(ANSWERS)).certify("q", passages(ANSWERS), 0)
     with pytest.raises(OptionError, match="alpha"):
         RobustRag(alpha=2)
     with pytest.raises(OptionError, match="no generator"):

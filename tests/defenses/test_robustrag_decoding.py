@@ -59,7 +59,6 @@ def test_the_worked_example() -> None:
     step = secure_token(both, 0.0)
     assert (step.token, step.lead) == (0, pytest.approx(0.1))
     assert secure_token(both, 0.2).token == 2, "the token without retrieval"
-    assert secure_token(both, 0.0, "median") == (0, pytest.approx(0.3))
 
 
 def test_a_tie_takes_the_token_without_retrieval() -> None:
@@ -108,19 +107,6 @@ def test_the_reply_is_bounded() -> None:
     assert answer.details["finish"] == "length"
     with pytest.raises(InputError, match="at most 100 passages"):
         RobustRagDecoding(model).answer("q", ["a"] * 101)
-
-
-def test_the_certificate_compares_every_lead_with_what_poison_can_move() -> None:
-    model = Spelled(lambda text: ("Paris", 0.9))
-    defense = RobustRagDecoding(model)
-    given = [f"p{i}" for i in range(6)]
-    assert defense.certify("q", given, 2).certified, "four leads of 0.886 are 3.54, more than 2"
-    assert defense.certify("q", given, 2).answers == ("Paris",)
-    assert not defense.certify("q", given, 3).certified, "three are 2.66, less than 3"
-    assert not defense.certify("q", given, 6).certified, "nothing else to read"
-    assert RobustRagDecoding(model, eta=9).certify("q", given, 1).certified, "always the token without retrieval"
-    with pytest.raises(OptionError, match="median"):
-        RobustRagDecoding(model, aggregate="median").certify("q", given)
 
 
 def test_it_needs_probabilities() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["REVERSED", "SENTENCES"]
+__all__ = ["SENTENCES"]
 
 TRUTH = "whether it is true was not checked"
 PLACE = "place {place} of {count}"
@@ -45,10 +45,7 @@ SENTENCES: Mapping[str, str] = {
     "guard.unchecked": "every check is switched off",
     "guard.unjudged": f"hides nothing ({{probability:.2f}}); its style is not judged in this script, and {TRUTH}",
     "guard.redacted": "kept without {spans} suspicious parts, which leaves {probability:.2f}",
-    "guard.rest": "still suspicious without {spans} suspicious parts ({probability:.2f})",
     # GRADA
-    "grada.near_duplicate": f"{PLACE}: near-duplicate of passage {{passage}}, which has their one vote",
-    "grada.near_duplicate_past": f"{PAST}: near-duplicate of passage {{passage}}, which has their one vote",
     "grada.central": f"{PLACE}: graph score {{score:.4f}}, strongest edge {{tie:.3f}} to passage {{passage}}",
     "grada.central_past": f"{PAST}: graph score {{score:.4f}}, strongest edge {{tie:.3f}} to passage {{passage}}",
     "grada.untied": f"{PLACE}: graph score {{score:.4f}}, no edge to any other passage",
@@ -111,8 +108,6 @@ SENTENCES: Mapping[str, str] = {
     "perplexity.within": "perplexity {perplexity:.1f} is within {threshold:.1f}",
     "discern.perturbed": "the model says that it is perturbed",
     "discern.unperturbed": "the model says that it is not perturbed",
-    "discern.classified_perturbed": "P(perturbed) = {probability:.2f}, threshold {threshold:.2f}",
-    "discern.classified_unperturbed": "P(perturbed) = {probability:.2f}, threshold {threshold:.2f}",
     "astuterag.weighed": "no passage is dropped: the model weighs them against what it knows",
     "instructrag.explained": "no passage is dropped: the model explains which ones help",
     "paraphrase.rephrased": "no passage is dropped: the question is rephrased",
@@ -122,11 +117,6 @@ SENTENCES: Mapping[str, str] = {
     "sources.trusted": "says {answer}, and its source is trusted",
     "sources.one_origin": "one of {count} texts from one source that was never seen before",
     "sources.blocked": "its source is blocked",
-    "ra_rag.unknowing": "its source does not know",
-    "ra_rag.unsupported": "its source answers {answer!r}, and none of its passages says so",
-    "ra_rag.unreliable": "its source answers {answer!r}, and is not among the {kappa} most reliable that answer",
-    "ra_rag.wins": "its source answers {answer!r} with weight {weight:.2f}, which wins",
-    "ra_rag.loses": "its source answers {answer!r} with weight {weight:.2f}, against {other!r}",
     # results of tools
     "tool.passed": "contains no instructions to the model",
     "tool.hidden": "hides characters ({count})",
@@ -143,12 +133,3 @@ SENTENCES: Mapping[str, str] = {
     "memory.rule": "sets rules for the agent, and its source is not trusted",
     "memory.order": "tells the agent what to do later, and its source is not known",
 }  # fmt: skip
-
-_DROPPED = {"crafted.kept": "crafted", "gibberish.kept": "gibberish",
-            "guard.redacted": "guard.rest", "guard.unremarkable": "guard.threshold"}  # fmt: skip
-
-REVERSED: Mapping[bool, Mapping[str, str]] = {
-    False: {**_DROPPED, "guard.unjudged": "guard.threshold", "guard.too_short": "guard.threshold"},
-    True: {dropped: kept for kept, dropped in _DROPPED.items()},
-}
-"""By whether a moved threshold keeps the passage: the code that replaces a code."""

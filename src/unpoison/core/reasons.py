@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from unpoison.core.reason_words import REVERSED, SENTENCES
+from unpoison.core.reason_words import SENTENCES
 from unpoison.errors import clip
 
 __all__ = ["PROMPT_INJECTION", "Reason", "as_reason", "quotable"]
@@ -36,7 +36,7 @@ class Reason:
 
     Attributes:
         sentence: The sentence, in lower case, clauses included.
-        code: What it says, such as "prompt_injection" or "grada.near_duplicate"; empty for a custom defense's string.
+        code: What it says, such as "prompt_injection" or "grada.central"; empty for a custom defense's string.
         parameters: Numbers, strings and tuples of them. "passage" and "passages" are positions in the input; "clauses"
             holds the reasons behind this one.
 
@@ -93,13 +93,6 @@ class Reason:
         if "clauses" in parameters:
             parameters["clauses"] = [clause.remap(positions, own) for clause in parameters["clauses"]]
         return _reword(self.code, parameters, own(self.sentence))
-
-    def where_kept(self, kept: bool) -> Reason:
-        """The same findings after a moved threshold keeps the passage or drops it."""
-        parameters = dict(self.parameters)
-        if "clauses" in parameters:
-            parameters["clauses"] = [clause.where_kept(kept) for clause in parameters["clauses"]]
-        return _reword(REVERSED[kept].get(self.code, self.code), parameters, self.sentence)
 
     def to_dict(self) -> dict[str, Any]:
         """Sentence, code and parameters as JSON-ready values; only the sentence if there is no code."""

@@ -56,7 +56,6 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "robustrag-decoding": "unpoison.defenses.robustrag_decoding:RobustRagDecoding",
         "reliabilityrag": "unpoison.defenses.reliabilityrag:ReliabilityRag",
         "reliabilityrag-sampled": "unpoison.defenses.reliabilityrag:SampledReliabilityRag",
-        "ra-rag": "unpoison.defenses.ra_rag:RaRag",
         "astuterag": "unpoison.defenses.astuterag:AstuteRag",
         "instructrag": "unpoison.defenses.instructrag:InstructRag",
         "discern": "unpoison.defenses.discern:Discern",

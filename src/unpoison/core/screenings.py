@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
@@ -153,41 +153,6 @@ class Screening:
                 f"items holds {len(items)} objects but {len(self.passages)} passages were screened; pass the same list"
             )
         return [items[i] for i in self.kept_indices]
-
-    def rethreshold(self, threshold: float) -> Self:
-        """The same evidence with another threshold: passages with a higher probability are dropped.
-
-        Nothing is computed again; kept passages are in input order, and contests stay. A redacted passage stays
-        redacted, or is dropped; spans of other passages stay if their probability is above the threshold; a passage
-        that is dropped only now has no spans.
-
-        Args:
-            threshold: In [0, 1]; 1 keeps everything.
-
-        Raises:
-            InputError: The threshold is out of range, or the defense gave no probabilities.
-        """
-        if isinstance(threshold, bool) or not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
-            raise InputError(f"threshold must be a probability between 0 and 1, got {clip(threshold)}")
-        probability = self.evidence.arrays.get("probability")
-        if probability is None or probability.shape != (len(self.passages),):
-            raise InputError(
-                f"{self.defense} gives no probabilities, so its threshold cannot be moved afterwards; "
-                "screen again with other options, or use guard"
-            )
-        rank = {int(index): number for number, index in enumerate(np.flatnonzero(probability <= threshold))}
-        verdicts = tuple(
-            replace(
-                v,
-                kept=v.index in rank,
-                rank=rank.get(v.index),
-                reason=v.reason.where_kept(v.index in rank),
-                spans=tuple(s for s in v.spans if v.kept or s.probability > threshold),
-            )
-            for v in self.verdicts
-        )
-        arrays = {**self.evidence.arrays, "threshold": np.array(float(threshold))}
-        return replace(self, verdicts=verdicts, evidence=replace(self.evidence, arrays=arrays))
 
     def explain(self) -> str:
         """The decision in plain text, for a terminal."""

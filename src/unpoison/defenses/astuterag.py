@@ -13,7 +13,7 @@ from typing import Literal, Unpack
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
-from unpoison.models.baseline_prompts import extract_tagged, extraction_prompt
+from unpoison.defenses.instructrag import extract_tagged
 from unpoison.models.prompts import fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
@@ -81,6 +81,7 @@ class AstuteRag(AnsweringDefense):
         text = extract_tagged(reply.text) or reply.text
         if self.extract == "call":
             steps["final answer"] = reply
-            (reply,) = yield from generate([extraction_prompt(query.reading, reply.text)], "extraction")
+            prompt = fill_prompt("extraction", query.reading, notes={"Reply": reply.text})
+            (reply,) = yield from generate([prompt], "extraction")
             text = extract_tagged(reply.text) or ""
         return note_unfinished(make_answer(replace(reply, text=text), screening, details), steps)

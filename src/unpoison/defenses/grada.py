@@ -28,7 +28,6 @@ from unpoison.defenses.base import Defense, ScreeningOptions
 from unpoison.defenses.embedding import embed_passages
 from unpoison.models.protocols import CrossEncoder, Encoder
 from unpoison.models.requests import Flow, compare
-from unpoison.text.rouge import rouge_l
 from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.utils.checks import among, at_least, within
 
@@ -62,8 +61,6 @@ class Grada(Defense):
         keep: The number of passages to keep (the paper's n), at least 1.
         start: `uniform`, or `query` to start from query similarity (Appendix C.2; it helps the attacker).
         similarity: The similarity of `hrsim`: `bm25`, `encoder` or `cross-encoder`.
-        merge: Passages with at least this ROUGE-L share one vote (remark in Section 4.1); None for one vote each.
-            Copies are ranked last.
         encoder: For `ebd` and `similarity="encoder"`; passages with embeddings are not encoded.
         cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker, `hlatr:...` a list-aware
             one. Its scores are used unchanged, negative ones as 0.
@@ -89,7 +86,6 @@ class Grada(Defense):
         keep: int = 5,
         start: Literal["uniform", "query"] = "uniform",
         similarity: Literal["bm25", "encoder", "cross-encoder"] = "bm25",
-        merge: float | None = None,
         encoder: Encoder | str | None = None,
         cross_encoder: CrossEncoder | str | None = None,
         **shell: Unpack[ScreeningOptions],
@@ -106,53 +102,23 @@ class Grada(Defense):
         self.keep = at_least("keep", keep, 1)
         self.start = among("start", start, ("uniform", "query"))
         self.similarity = among("similarity", similarity, ("bm25", "encoder", "cross-encoder"))
-        self.merge = None if merge is None else within("merge", merge, 0.0, 1.0)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Graph construction, then reranking."""
-        speaker = self._speakers(passages)
-        voters = np.flatnonzero(speaker == np.arange(len(passages)))
-        similar = yield from self._similarities(query, tuple(passages[i] for i in voters))
+        similar = yield from self._similarities(query, passages)
         weights = self._edges(similar)
         scores, notes = self._propagate(weights, similar.query)
-
-        ranked = voters[best_first(scores)]
-        copies = np.flatnonzero(speaker != np.arange(len(passages)))
-        order = np.concatenate([ranked, copies]).astype(int)
-        position_of = {int(voter): position for position, voter in enumerate(voters)}
-        everyone = np.array([scores[position_of[int(i)]] for i in speaker], dtype=float)
+        order = best_first(scores).tolist()
+        evidence = {"similarity": similar.passages, "query_similarity": similar.query, "weights": weights}
         return Screening.decided(
             self.name,
             query,
             passages,
-            kept=order[: self.keep].tolist(),
-            scores=everyone,
-            reasons=self._reasons(order, everyone, weights, voters, speaker),
-            evidence=Evidence(
-                {
-                    "similarity": _spread(similar.passages, voters, len(passages)),
-                    "query_similarity": _spread_rows(similar.query, speaker, position_of),
-                    "weights": _spread(weights, voters, len(passages)),
-                    "speaker": speaker,
-                },
-                notes,
-                graph="weights",
-            ),
+            kept=order[: self.keep],
+            scores=scores,
+            reasons=self._reasons(order, scores, weights),
+            evidence=Evidence(evidence, notes, graph="weights"),
         )
-
-    def _speakers(self, passages: Sequence[Passage]) -> NDArray[np.int64]:
-        """The first passage of each passage's group of near-duplicates, shape (k,).
-
-        Groups are the connected components of "ROUGE-L F1 at least `merge`".
-        """
-        own = np.arange(len(passages))
-        if self.merge is None or len(passages) < 2:
-            return own
-        from scipy.sparse.csgraph import connected_components
-
-        _, group = connected_components(rouge_l([p.reading for p in passages]) >= self.merge, directed=False)
-        _, first = np.unique(group, return_index=True)
-        return np.asarray(first[group], dtype=np.int64)
 
     def _similarities(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Similarities]:
         """sim(v_i, v_j) and sim(v_i, q), Section 3.1; negative similarities count as 0, because weights are in R+."""
@@ -197,46 +163,17 @@ class Grada(Defense):
         teleport = to_query / total if self.start == "query" and total > 0 else None
         return pagerank(weights, self.damping, teleport), ()
 
-    def _reasons(
-        self,
-        order: NDArray[np.int64],
-        scores: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        voters: NDArray[np.int64],
-        speaker: NDArray[np.int64],
-    ) -> list[Reason]:
-        strongest = weights.argmax(axis=1) if weights.size else np.zeros(0, int)
-        ties = zip(voters[strongest].tolist(), weights.max(axis=1, initial=0).tolist(), strict=True)
-        tie, score, first = dict(zip(voters.tolist(), ties, strict=True)), scores.tolist(), speaker.tolist()
+    def _reasons(self, order: Sequence[int], scores: NDArray[np.float64], weights: NDArray[np.float64]) -> list[Reason]:
         reasons = [Reason("")] * len(order)
-        for rank, i in enumerate(order.tolist()):
-            place = {"place": rank + 1, "count": len(order)}
+        for rank, i in enumerate(order):
+            parameters = {"place": rank + 1, "count": len(order), "score": scores[i]}
             past = "" if rank < self.keep else "_past"
             if past:
-                place["keep"] = self.keep
-            if first[i] != i:
-                reasons[i] = Reason.of(f"grada.near_duplicate{past}", **place, passage=first[i])
-                continue
-            neighbour, weight = tie[i]
-            if weight > 0:
-                near = {"tie": weight, "passage": neighbour}
-                reasons[i] = Reason.of(f"grada.central{past}", **place, score=score[i], **near)
+                parameters["keep"] = self.keep
+            neighbour = int(weights[i].argmax())
+            if weights[i, neighbour] > 0:
+                near = {"tie": weights[i, neighbour], "passage": neighbour}
+                reasons[i] = Reason.of(f"grada.central{past}", **parameters, **near)
             else:
-                reasons[i] = Reason.of(f"grada.untied{past}", **place, score=score[i])
+                reasons[i] = Reason.of(f"grada.untied{past}", **parameters)
         return reasons
-
-
-def _spread(small: NDArray[np.float64], voters: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-    """The matrix of the voters in the positions of all passages, zeros for copies."""
-    if len(voters) == k:
-        return small
-    whole = np.zeros((k, k))
-    whole[np.ix_(voters, voters)] = small
-    return whole
-
-
-def _spread_rows(
-    small: NDArray[np.float64], speaker: NDArray[np.int64], position_of: dict[int, int]
-) -> NDArray[np.float64]:
-    """The values of the voters in the positions of all passages; a copy gets the value of its speaker."""
-    return np.array([small[position_of[int(i)]] for i in speaker], dtype=float)

@@ -17,8 +17,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS
-from unpoison.models.baseline_prompts import agent_prompt
-from unpoison.models.prompts import answer_alone_prompt, fill_prompt
+from unpoison.models.prompts import Prompt, answer_alone_prompt, fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.text.normalisation import squad
@@ -75,7 +74,7 @@ class Madam(AnsweringDefense):
     def _agents(self, query: Query, passages: Sequence[Passage], before: Sequence[str]) -> Flow[list[str]]:
         """The reply of each passage's agent, who sees the others' replies of the round before."""
         prompts = [
-            agent_prompt(query.reading, passage.reading, [said for other, said in enumerate(before) if other != i])
+            _agent_prompt(query.reading, passage.reading, [said for other, said in enumerate(before) if other != i])
             for i, passage in enumerate(passages)
         ]
         replies = yield from generate(prompts, "agent")
@@ -84,6 +83,13 @@ class Madam(AnsweringDefense):
     def _aggregate(self, query: Query, replies: Sequence[str]) -> Flow[Reply]:
         (reply,) = yield from generate([fill_prompt("aggregator", query.reading, replies)], "aggregation")
         return reply
+
+
+def _agent_prompt(question: str, passage: str, others: Sequence[str]) -> Prompt:
+    """One agent: answer from its passage alone; from the second round on, it sees the others' answers."""
+    basis = "and from the other agents' previous answers, which are in the notes" if others else "only"
+    notes = {f"Another agent, {number}": text for number, text in enumerate(others, 1)}
+    return fill_prompt("agent", question, [passage], {"basis": basis}, notes=notes)
 
 
 _ANSWER = re.compile(r"\bAnswer:")

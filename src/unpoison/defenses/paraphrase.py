@@ -14,8 +14,7 @@ from typing import Any, Unpack
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
-from unpoison.models.baseline_prompts import paraphrases_prompt
-from unpoison.models.prompts import answer_alone_prompt, answer_prompt, informative
+from unpoison.models.prompts import answer_alone_prompt, answer_prompt, fill_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate, retrieve
 from unpoison.text.normalisation import trim_text
@@ -62,7 +61,9 @@ class Paraphrasing(AnsweringDefense):
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Paraphrases, their passages, their answers; then the majority, with ties to the first answer."""
         screening = yield from self.screening(query, passages)
-        (written,) = yield from generate([paraphrases_prompt(query.reading, self.paraphrases)], "paraphrases")
+        words = {"count": f"{self.paraphrases} paraphrase{'s' if self.paraphrases > 1 else ''}"}
+        prompt = fill_prompt("paraphrases", query.reading, (), words, max_tokens=64 * self.paraphrases)
+        (written,) = yield from generate([prompt], "paraphrases")
         questions = read_paraphrases(written.text, self.paraphrases, query.reading)
         retrieved = [passages] * len(questions)
         if self.models.retriever is not None:

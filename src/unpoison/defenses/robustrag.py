@@ -4,9 +4,8 @@ Each passage is read alone, so that a poisoned one can corrupt one answer only. 
 that enough answers contain, without any passage. Content of few passages is thus removed, and for a given number of
 poisoned passages it can be certified that the answer stays the same.
 
-**Guarantee for the passages at hand.** `RobustRag.certify` is the paper's certificate: all passages are benign, and the
-last m are replaced. In use, the planted passages are unknown: any m of them may be planted, missing, replaced, or
-added.
+**Guarantee for the passages at hand.** The paper certifies benign passages, the last m of which are replaced. In use,
+the planted passages are unknown: any m of them may be planted, missing, replaced, or added.
 
 **Theorem.** n answers are informative and keyword w has c(w) votes; theta(n) = min(beta, alpha n). m changed passages
 remove r <= m informative answers and add a <= m. If for all such r and a every keyword with c(w) - min(r, c(w)) <
@@ -22,48 +21,30 @@ get equal replies. Votes have no weights (`gamma` = 1) and no order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import Any, Literal, NamedTuple, Unpack
 
 from unpoison.core.answers import Answer
-from unpoison.core.passages import Passage, Query, as_passages, as_query
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.isolation import is_isolated, read_alone
-from unpoison.errors import OptionError
 from unpoison.models.prompts import Prompt, fill_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import run
-from unpoison.text.keywords import empty, keywords
-from unpoison.text.normalisation import trim_text
+from unpoison.text.tokens import ENGLISH_318
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["Certificate", "Doubt", "RobustRag", "VotingRule", "doubts", "sets"]
+__all__ = ["Doubt", "RobustRag", "VotingRule", "doubts", "empty", "keywords", "sets"]
 
-MAX_OPTIONAL = {"short": 14, "long": 9}
-"""Maximum number of keywords that the attacker decides: every subset of them costs one call."""
+MAX_DOUBTFUL = 14
+"""Maximum of `doubtful`: every subset of the doubtful keywords costs one call."""
 
 MAX_TRIED = 6
 """Default number of doubtful keywords to try for a guarantee with a reader, whose calls are cheap."""
-
-
-class Certificate(NamedTuple):
-    """Whether an answer stays the same although some passages are poisoned.
-
-    Attributes:
-        certified: It does, for any content of those passages.
-        reason: Why it is, or is not, certified.
-        optional: The keywords whose presence the attacker decides, longest first.
-        answers: The answers between which the attacker can choose.
-    """
-
-    certified: bool
-    reason: str
-    optional: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
 
 
 class RobustRag(AnsweringDefense):
@@ -121,7 +102,7 @@ class RobustRag(AnsweringDefense):
         self.empty_hints = among("empty_hints", empty_hints, ("ask", "abstain"))
         reader = callable(getattr(self.models.generator, "read", None))
         usual = MAX_TRIED if reader else 0
-        self.doubtful = usual if doubtful is None else at_least("doubtful", doubtful, 0, MAX_OPTIONAL["short"])
+        self.doubtful = usual if doubtful is None else at_least("doubtful", doubtful, 0, MAX_DOUBTFUL)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Isolated answers, then aggregation."""
@@ -204,61 +185,6 @@ class RobustRag(AnsweringDefense):
     def _final(self, question: str, hints: Sequence[str]) -> Prompt:
         return fill_prompt("keywords" if self.form == "short" else "phrases", question, hints)
 
-    def certify(
-        self,
-        query: str | Query,
-        passages: Iterable[Any],
-        poisoned: int = 1,
-        correct: Callable[[str], bool] | None = None,
-    ) -> Certificate:
-        """Whether the answer stays the same when the last `poisoned` passages are replaced by arbitrary texts.
-
-        Keywords in enough of the other answers stay for any attack, those that lack at most `poisoned` votes may be
-        added, and no others can: the model is asked with every such list, at most 2^14 calls (2^9 for `long`). Use a
-        `Limits` with a long deadline. The generator must be deterministic.
-
-        Args:
-            query: The user's question.
-            passages: In retrieval order, all assumed to be benign.
-            poisoned: The number of passages, at the end, that the attacker controls.
-            correct: Whether a final answer counts as correct, such as `lambda text: "Paris" in text`; None requires all
-                answers to be the same, up to case and a final period.
-
-        Raises:
-            OptionError: `gamma` is not 1, or `poisoned` is not positive.
-            InputError, ModelError, DeadlineError: As for `answer`.
-        """
-        self.shell.require_generator()
-        flow = self.certify_flow(as_query(query), as_passages(passages), at_least("poisoned", poisoned, 1), correct)
-        return run(flow, self.models, self.limits)[0]
-
-    def certify_flow(
-        self, query: Query, passages: tuple[Passage, ...], poisoned: int, correct: Callable[[str], bool] | None
-    ) -> Flow[Certificate]:
-        """The flow behind `certify`."""
-        if self.gamma != 1:
-            raise OptionError(f"only equal votes can be certified: gamma must be 1, got {self.gamma:g}")
-        answers = yield from self._answer_each(query, passages[: max(0, len(passages) - poisoned)])
-        weights = self._weights(answers)
-        threshold = min(self.beta, self.alpha * (len(weights) + poisoned))
-        if round(threshold - poisoned, DECIMALS) <= 0:
-            return Certificate(False, f"{poisoned} poisoned answers reach the threshold of {threshold:g} votes alone")
-        if len(weights) < self.least:
-            return Certificate(False, f"{len(weights)} of the other answers are informative, {self.least} must be")
-        votes = self._votes(answers, weights)
-        sure = self._above(votes, threshold)
-        optional = [word for word in self._above(votes, threshold - poisoned) if word not in sure]
-        if len(optional) > MAX_OPTIONAL[self.form]:
-            return Certificate(False, f"{len(optional)} keywords are in doubt, too many to try", tuple(optional))
-        lists = list(sets(Doubt(frozenset(sure), tuple(optional)), _longest_first))
-        prompted = [hints for hints in lists if hints or self.empty_hints == "ask"]
-        replies = yield from generate([self._final(query.reading, hints) for hints in prompted], "certificate")
-        texts = [reply.text for reply in replies] + ["I don't know."] * (len(prompted) < len(lists))
-        distinct = tuple({trim_text(text): text for text in reversed(texts)}.values())[::-1]
-        stands = all(map(correct, texts)) if correct else len(distinct) == 1
-        reason = f"{len(optional)} keywords are in doubt, and the answer {'stands' if stands else 'depends on them'}"
-        return Certificate(stands, reason, tuple(optional), distinct)
-
 
 def _longest_first(words: Iterable[str]) -> list[str]:
     return sorted(words, key=lambda word: (len(word), word), reverse=True)
@@ -317,3 +243,83 @@ def sets(doubt: Doubt, ordered: Callable[[frozenset[str]], list[str]]) -> Iterat
     """A superset of the keyword lists to which the changes can lead."""
     choices = chain.from_iterable(combinations(doubt.open, size) for size in range(len(doubt.open) + 1))
     return (ordered(doubt.sure | frozenset(chosen)) for chosen in choices)
+
+
+_CONTENT = frozenset(
+    """
+    amount bill bottom cry eight eleven fifteen fifty fire five forty four front hundred interest mill mine nine no
+    nobody nothing part show side six sixty system ten third three top twelve twenty two un us
+    """.split()  # noqa: SIM905 - a list literal of this length is unreadable
+)
+"""Stop words that can be an answer, or part of a name."""
+
+_VERBS = frozenset(
+    """
+    became become becomes began begin begins born called came come comes contain contains did died does doing gave
+    gives goes going gone got had happen happens has have held hold holds include includes kept knew know known knows
+    lies made make makes mean means met named plays put refers run runs said says sang sat saw say seen sold spoke
+    stand stands states stood take taken takes taught tell tells thought told took went won wrote written
+    """.split()  # noqa: SIM905
+)
+"""Verbs of typical answers; others are recognised by their ending."""
+
+_FUNCTION = ENGLISH_318 - _CONTENT
+_BREAKS = _FUNCTION | _VERBS
+
+_PAST = re.compile(r"[a-z]{2,}[^e\W\d]ed|[a-z]{4,}ing")
+"""Lower-case verb forms: recorded, directing; not speed, ring or Reading."""
+
+_TOKEN = re.compile(
+    r"\d+(?:[.,:/]\d+)*(?:st|nd|rd|th|%)?"  # 1990, 1,300, 3.5, 4th, 2%
+    r"|(?:[^\W\d_]\.){2,}"  # U.S.
+    r"|[^\W_]+(?:['\u2019\-][^\W_]+)*"  # Paris, O'Neill, semi-final
+    r"|\S"  # anything else breaks a phrase
+)
+
+
+def keywords(answer: str) -> frozenset[str]:
+    """The phrases and single words of an answer, and the whole answer.
+
+    The paper tags parts of speech and takes maximal runs without verbs, function words and punctuation, as lemmas. Here
+    function words and frequent verbs come from lists, other verbs are recognised by -ed and -ing, and words are not
+    lemmatised: "city" and "cities" are two keywords. An unrecognised verb stays inside its phrase; the single words of
+    the phrase are keywords anyway. A capitalised list word inside an answer belongs to a name ("It was The Who"), and
+    an answer of list words only is a keyword without its final period ("Taken.").
+
+    Args:
+        answer: A short answer, in any language; function words are known in English only.
+
+    Returns:
+        Each keyword once, with case. Linear time, up to the length of phrases.
+    """
+    phrases: set[str] = set()
+    run: list[re.Match[str]] = []
+    for token in _TOKEN.finditer(answer):
+        if _breaks(token[0], first=token.start() == 0):
+            phrases |= _phrase(answer, run)
+            run = []
+        else:
+            run.append(token)
+    phrases |= _phrase(answer, run)
+    whole = " ".join(answer.split())
+    bare = set() if phrases else {whole.rstrip(".!") or whole}
+    return frozenset(phrases | bare | {whole} if whole else phrases)
+
+
+def empty(keyword: str) -> bool:
+    """Whether a keyword is uninformative: no letter or digit, or only function words that are not part of a name."""
+    words = [token for token in _TOKEN.findall(keyword) if token[0].isalnum()]
+    return all(word.lower() in _FUNCTION and (i == 0 or not word[0].isupper()) for i, word in enumerate(words))
+
+
+def _breaks(token: str, *, first: bool) -> bool:
+    if not token[0].isalnum():
+        return True
+    named = token[0].isupper() and not first and len(token) > 1
+    return (token.lower() in _BREAKS and not named) or _PAST.fullmatch(token) is not None
+
+
+def _phrase(answer: str, run: list[re.Match[str]]) -> set[str]:
+    if not run:
+        return set()
+    return {" ".join(answer[run[0].start() : run[-1].end()].split()), *(token[0] for token in run)}

@@ -7,24 +7,22 @@ most 1, so the lead shows how many of them a token withstands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.answers import Answer, Reply
-from unpoison.core.passages import Passage, Query, as_passages, as_query
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.defenses.base import AnsweringDefense, Defense, ShellOptions, make_answer
-from unpoison.defenses.robustrag import Certificate
 from unpoison.errors import InputError, OptionError
 from unpoison.models.checkpoints import softmax
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, next_token
-from unpoison.runtime.driver import run
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["DecodedToken", "RobustRagDecoding", "secure_token", "token_model"]
@@ -63,7 +61,6 @@ class RobustRagDecoding(AnsweringDefense):
         eta: The required lead of a token, 0 or more: 0 for short answers, 1 to 4 for long ones (k times the paper's).
         temperature: Divides the logits, above 0.
         refusal: The minimum P("I don't know") at which a passage is left out, in [0, 1].
-        aggregate: The `sum` over passages (the paper's mean, up to a factor), or their `median`.
         max_tokens: Of the reply, at least 1.
         mode: The first token may not be `I`, `Please` or a line break. `reference` looks up the two characters `/n`
             for the line break, as the released code does.
@@ -88,7 +85,6 @@ class RobustRagDecoding(AnsweringDefense):
         eta: float = 0.0,
         temperature: float = 1.0,
         refusal: float = 0.99,
-        aggregate: Literal["sum", "median"] = "sum",
         max_tokens: int = 50,
         mode: Literal["paper", "reference"] = "paper",
         **shell: Unpack[ShellOptions],
@@ -97,7 +93,6 @@ class RobustRagDecoding(AnsweringDefense):
         self.eta = at_least("eta", eta, 0.0, 1e6, whole=False)
         self.temperature = at_least("temperature", temperature, 1e-3, 100.0, whole=False)
         self.refusal = within("refusal", refusal, 0.0, 1.0)
-        self.aggregate: Literal["sum", "median"] = among("aggregate", aggregate, ("sum", "median"))
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 4096)
         self.mode = among("mode", mode, ("paper", "reference"))
 
@@ -115,8 +110,6 @@ class RobustRagDecoding(AnsweringDefense):
         else:
             reply = Reply(model.text(decoded.tokens), finish=decoded.finish)
             answer = make_answer(reply, screening, {"leads": list(decoded.leads)})
-        if self.aggregate != "sum":
-            return answer
         proof = f"every token of the reply leads by enough over {len(decoded.retained)} passages that are read alone"
         proved = replace(answer, guarantee=self._withstood(decoded), proof=proof)
         return proved.with_notes(proved.promise)
@@ -151,7 +144,7 @@ class RobustRagDecoding(AnsweringDefense):
         unwanted = self._refusal_starts(model)
         while len(tokens) < self.max_tokens:
             probabilities = softmax((yield from next_token(rows, tokens)) / self.temperature)
-            step = secure_token(probabilities, self.eta, self.aggregate, unwanted if not tokens else ())
+            step = secure_token(probabilities, self.eta, unwanted if not tokens else ())
             leads.append(step.lead)
             alone.append(_lead(probabilities[-1]))
             if step.token in model.ends:
@@ -171,34 +164,6 @@ class RobustRagDecoding(AnsweringDefense):
         spelled = [model.tokens(f"{space}{start}") for start in starts for space in ("", " ")]
         return tuple({tokens[0] for tokens in spelled if len(tokens) == 1})
 
-    def certify(self, query: str | Query, passages: Iterable[Any], poisoned: int = 1) -> Certificate:
-        """Whether the reply stays the same when the last `poisoned` passages are replaced by arbitrary texts.
-
-        The other passages are decoded; the reply is certified if at every step the lead exceeds eta by more than
-        `poisoned`, or falls short of it by as much, so that the token without retrieval is taken in any case.
-
-        Args:
-            query: The user's question.
-            passages: In retrieval order, all assumed to be benign.
-            poisoned: The number of passages, at the end, that the attacker controls.
-
-        Raises:
-            OptionError: The aggregate is the median, or `poisoned` is not positive.
-            InputError, ModelError, DeadlineError: As for `answer`.
-        """
-        at_least("poisoned", poisoned, 1)
-        if self.aggregate != "sum":
-            raise OptionError(f"only sums can be certified: aggregate must be sum, got {self.aggregate}")
-        given, model = as_passages(passages), token_model(self)
-        flow = self._decode(as_query(query), given[: max(0, len(given) - poisoned)], model)
-        decoded, _ = run(flow, self.models, self.limits)
-        if not decoded.retained:
-            return Certificate(False, "none of the other passages answers")
-        margin = min(abs(lead - self.eta) for lead in decoded.leads)
-        certified = all(lead - self.eta > poisoned or lead + poisoned <= self.eta for lead in decoded.leads)
-        reason = f"{poisoned} poisoned passages can move a lead by {poisoned}; the closest decision is {margin:.2f} off"
-        return Certificate(certified, reason, (), (model.text(decoded.tokens),) if certified else ())
-
 
 def token_model(defense: Defense) -> TokenByToken:
     """The generator of a defense that decodes itself.
@@ -214,28 +179,21 @@ def token_model(defense: Defense) -> TokenByToken:
     return model
 
 
-def secure_token(
-    probabilities: NDArray[np.float64],
-    eta: float,
-    aggregate: Literal["sum", "median"] = "sum",
-    unwanted: Sequence[int] = (),
-) -> DecodedToken:
+def secure_token(probabilities: NDArray[np.float64], eta: float, unwanted: Sequence[int] = ()) -> DecodedToken:
     """One step of secure decoding.
 
     Args:
         probabilities: Shape (n + 1, vocabulary): n passages; the last row is without retrieval.
         eta: The required lead; a lead of exactly eta is not enough.
-        aggregate: How the passages are combined.
-        unwanted: Tokens that the aggregate may not choose.
+        unwanted: Tokens that the sum may not choose.
 
     Returns:
-        The token, of equal ones the lower number, and the lead of the best aggregate over the second.
+        The token, of equal ones the lower number, and the lead of the best sum over the second.
     """
-    passages = probabilities[:-1]
-    combined = passages.sum(axis=0) if aggregate == "sum" else np.median(passages, axis=0)
-    combined[list(unwanted)] = 0
-    best = int(combined.argmax())
-    lead = round(float(combined[best] - np.delete(combined, best).max(initial=0.0)), 12)
+    sums = probabilities[:-1].sum(axis=0)
+    sums[list(unwanted)] = 0
+    best = int(sums.argmax())
+    lead = round(float(sums[best] - np.delete(sums, best).max(initial=0.0)), 12)
     return DecodedToken(best if lead > eta else int(probabilities[-1].argmax()), lead)
 
 

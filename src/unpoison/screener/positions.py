@@ -74,9 +74,7 @@ class _Places:
         if not array.ndim or any(size != len(self.read) for size in array.shape):
             return array
         whole = np.zeros((self.k,) * array.ndim, array.dtype)
-        if name == "speaker":  # its values are positions too
-            whole, array = np.arange(self.k), np.array(self.read, int)[array]
-        elif name == "clusters":
+        if name == "clusters":
             whole -= 1
         elif name == "probability":
             whole += 1

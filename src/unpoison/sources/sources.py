@@ -184,17 +184,6 @@ class Sources:
         past = self._past([origin], question)
         return self._standing(None, origin, past.get(origin), self.informed).trust
 
-    def agreement(self, origins: Sequence[str], question: str | None = None) -> dict[str, float]:
-        """The share of questions on which each origin agreed with the answer; origins without a record are missing.
-
-        Args:
-            origins: Their names.
-            question: A question to leave out.
-        """
-        past = self._past(origins, question)
-        judged = {name: (p.agreed, p.agreed + p.contested) for name, p in past.items()}
-        return {name: agreed / count for name, (agreed, count) in judged.items() if count}
-
     def standings(self, question: str, passages: Sequence[object]) -> tuple[Standing, ...]:
         """The standing of each passage's source; the question itself does not count.
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from unpoison.text.keywords import empty, keywords
+from unpoison.defenses.robustrag import empty, keywords
 
 
 @pytest.mark.parametrize(
