@@ -14,17 +14,21 @@ from unpoison import Radar, TrustRag
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.bench.evaluation.adaptations import Answerer, Method, _Reminded, methods_of
 from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
-from unpoison.bench.evaluation.streams import ATTACKS, StepRecord, StreamResult, StreamStudy, run_stream, run_study
-from unpoison.bench.evaluation.timelines import (
+from unpoison.bench.evaluation.streams import (
+    ATTACKS,
+    StepRecord,
+    StreamResult,
+    StreamStudy,
     craft_steps,
     load_timelines,
+    run_study,
     step_context,
 )
 from unpoison.bench.report import over_time
 from unpoison.bench.report.over_time import study_tables
 from unpoison.bench.report.paper_comparison import SAME
 from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import InputError, OptionError, UnknownNameError
+from unpoison.errors import OptionError, UnknownNameError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, TokenByToken
@@ -58,27 +62,6 @@ def test_the_sample_changes_stays_and_changes_back(sample):
     assert min(kinds.values()) >= 5
 
 
-def test_situatedqa_gives_one_step_a_year_with_stale_answers(tmp_path):
-    row = {"id": "s1", "question": "who is it", "correct_answers": ["B"], "incorrect_answers": ["A"], "passages": []}
-    row["timeline"] = [{"year": 2019, "answers": ["B", "B"]}, {"year": 1999, "answers": ["Ada"]}]
-    (timeline,) = load_timelines(write(tmp_path / "situated.jsonl", [row]))
-    assert timeline.times == ("1999", "2019")
-    assert [step.correct_answers for step in timeline.steps] == [("Ada",), ("B",)]
-    assert [step.incorrect_answers for step in timeline.steps] == [("B",), ("Ada",)]
-    assert (timeline.is_change(0), timeline.is_change(1)) == (False, True)
-
-
-def test_timeqa_is_grouped_by_what_is_asked_of_whom(tmp_path):
-    asked = [("Who led E from 2001 to 2003?", "P1"), ("Who led E in 1999?", "P1"), ("Who owned E in 2000?", "P2")]
-    rows = [
-        {"id": f"t{i}", "question": q, "entity": "E", "relation": relation, "passages": [], "correct_answers": ["a"]}
-        for i, (q, relation) in enumerate(asked)
-    ]
-    first, second = sorted(load_timelines(write(tmp_path / "timeqa.jsonl", rows)), key=lambda entry: entry.id)
-    assert (first.id, first.times, [step.id for step in first.steps]) == ("E/P1", ("1999", "2001"), ["t1", "t0"])
-    assert second.times == ("2000",)
-
-
 def echo():
     """Answers with the passages of its prompt."""
     return ScriptedGenerator(lambda prompt: " ".join(prompt.passages))
@@ -90,7 +73,6 @@ class TestAnswerer:
         assert answerer.answer("q", ["a"], key="k").text == "a"
         assert answerer.answer("q", ["b"], key="k").text == "b a"
         assert answerer.answer("q", ["z"], key="other").text == "z"
-        assert answerer.memory_bytes("k") == 2
 
     def test_the_previous_answer_reaches_the_final_prompt_only(self):
         generator = echo()
@@ -148,9 +130,9 @@ class TestAnswerer:
                 Answerer(defense, carries)
 
 
-def records(pattern: str, changed: str = "") -> list[StepRecord]:
-    """`y` right, `n` wrong, `x` the attacker's; `changed` marks the steps with a new truth by their numbers."""
-    return [StepRecord("t", i, str(i), "", c == "y", c == "x", str(i) in changed) for i, c in enumerate(pattern)]
+def records(pattern: str) -> list[StepRecord]:
+    """`y` right, `n` wrong, `x` the attacker's."""
+    return [StepRecord("t", i, c == "y", c == "x") for i, c in enumerate(pattern)]
 
 
 class TestCounts:
@@ -158,20 +140,6 @@ class TestCounts:
         result = StreamResult(tuple(records("yxny")))
         assert (result.accuracy().value, result.attack_success().value) == (0.5, 0.25)
         assert [result.accuracy(step).value for step in range(result.steps)] == [1, 0, 0, 1]
-
-    @pytest.mark.parametrize(
-        ("pattern", "changed", "unneeded"),
-        [("yyyy", "", 0), ("yxyn", "", 1), ("yyny", "", 0.5), ("yn", "1", None), ("nn", "", None), ("ynyy", "1", 0)],
-    )
-    def test_unneeded_changes(self, pattern, changed, unneeded):
-        entry = StreamResult(tuple(records(pattern, changed))).spurious_changes().value
-        assert entry == pytest.approx(unneeded) if unneeded is not None else entry != entry
-
-    @pytest.mark.parametrize(
-        ("pattern", "changed", "followed"), [("yyyy", "1", 1), ("ynny", "1", 1), ("ynnn", "1", 0), ("ynyn", "13", 0.5)]
-    )
-    def test_a_change_is_followed_before_the_next_one_or_not(self, pattern, changed, followed):
-        assert StreamResult(tuple(records(pattern, changed))).update_rate().value == followed
 
     def test_intervals_resample_questions_not_steps(self):
         """Six steps that always go together are one observation; counted as six, the coverage was one half."""
@@ -197,19 +165,14 @@ class TestRun:
 
     def test_a_step_that_cannot_be_attacked_is_told(self, sample):
         assert set(craft_steps(sample[:2], "published:attack=garag")[1]) == {one.id for one in sample[:2]}
-        with pytest.raises(InputError, match="has no texts"):
-            run_stream(Answerer(Radar("extractive")), sample[:1], attack="published:attack=garag")
 
     def test_every_method_meets_every_attack_at_every_step(self, study):
         assert list(study.results) == list(ATTACKS)
-        assert study.moments == ("2021", "2022", "2023", "2024")
         for results in study.results.values():
             assert list(results) == list(study.methods)
             assert all(len(result.records) == study.steps == 12 for result in results.values())
         poisoned = study.results["poison, first"]
         assert poisoned["vanilla, static"].attack_success().value > poisoned["radar, dynamic"].attack_success().value
-        stored = {name: sum(result.stored) for name, result in poisoned.items()}
-        assert stored["radar, static"] == 0 < stored["radar, dynamic"] < stored["radar, cumulative"]
 
     def test_a_question_that_cannot_be_attacked_is_asked_under_no_attack_only(self, tmp_path):
         rows = [

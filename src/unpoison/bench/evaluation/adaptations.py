@@ -6,7 +6,6 @@ so far, or with the previous answer alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -26,9 +25,6 @@ from unpoison.runtime.limits import Limits
 from unpoison.types import MAX_PASSAGES, Answer, Passage, Query, Reply, as_passages, as_query
 
 __all__ = ["CARRIED", "Answerer", "Carried", "Method", "answerer_of", "methods_of"]
-
-STAMP = 1234567890.1234567
-"""Placeholder for every time when the size of a belief is measured, because timestamps vary in length."""
 
 Carried = Literal["nothing", "passages", "answer", "beliefs"]
 
@@ -98,15 +94,12 @@ class Answerer:
     """
 
     def __init__(self, defense: Defense, carries: Carried = "nothing") -> None:
-        beliefs = defense.beliefs if isinstance(defense, Radar) else None
-        if (beliefs is not None) != (carries == "beliefs"):
+        if (isinstance(defense, Radar) and defense.beliefs is not None) != (carries == "beliefs"):
             raise OptionError(
                 f"radar with a belief store remembers by itself, and nothing else does; it cannot carry {carries}"
             )
         self.defense = defense
         self.carries = carries
-        self.limits = defense.limits
-        self._beliefs = beliefs
         self._passages: dict[str, tuple[Passage, ...]] = {}
         self._answers: dict[str, str] = {}
 
@@ -126,19 +119,6 @@ class Answerer:
         if informative(answer.text) and not answer.abstained:
             self._answers[key] = answer.text
         return answer
-
-    def memory_bytes(self, key: str) -> int:
-        """Bytes kept for a question until the next time."""
-        if self.carries == "passages":
-            return sum(len(passage.reading.encode("utf-8", "replace")) for passage in self._passages.get(key, ()))
-        if self.carries == "answer":
-            return len(self._answers.get(key, "").encode("utf-8", "replace"))
-        belief = None if self._beliefs is None else self._beliefs.get(key)
-        if belief is None:
-            return 0
-        created, updated = (at and STAMP for at in (belief.created, belief.updated))
-        timed = replace(belief, created=created, updated=updated)
-        return len(json.dumps({"key": key, **timed.to_dict()}, ensure_ascii=False).encode())
 
 
 class _Reminded:

@@ -3,26 +3,48 @@
 Every question is asked at each of its times, in order, by several methods, under attack and without one. A method is a
 defense and the state it keeps from one time to the next: none, all passages seen, the previous answer, or RADAR's
 belief. Compared as in RADAR, Section 5.3 and Table 17.
+
+The questions are those of RADAR's dynamic file, of the built-in sample `timeline`, or of a file in the shared format
+whose rows have a time (`year`, `time` or `date`); rows of one question have the same `series`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import count, pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio
 from unpoison.beliefs.store import belief_key
+from unpoison.bench.attacks.base import PoisonText
 from unpoison.bench.evaluation.adaptations import Answerer, Method, answerer_of
+from unpoison.bench.evaluation.contexts import Context, clean_contexts
+from unpoison.bench.evaluation.datasets import load
+from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.injection import poison_candidates, replace_at
 from unpoison.bench.evaluation.matchers import matcher
-from unpoison.bench.evaluation.timelines import Timeline, craft_steps, load_timelines, step_context
+from unpoison.bench.evaluation.poisoning import craft_one
+from unpoison.bench.evaluation.specs import make_attack
 from unpoison.errors import InputError, clip
+from unpoison.io.stream_rows import moment_of
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
 from unpoison.models.loading import answer_judge
 from unpoison.runtime.limits import Limits
 
-__all__ = ["ATTACKS", "StepRecord", "StreamResult", "StreamStudy", "run_stream", "run_study"]
+__all__ = [
+    "ATTACKS",
+    "StepRecord",
+    "StreamResult",
+    "StreamStudy",
+    "Timeline",
+    "craft_steps",
+    "load_timelines",
+    "run_stream",
+    "run_study",
+    "step_context",
+]
 
 ATTACKS: Mapping[str, tuple[str | None, int | None]] = {
     "none": (None, None),
@@ -34,6 +56,97 @@ ATTACKS: Mapping[str, tuple[str | None, int | None]] = {
 """For each attack its option string, None for no attack, and the 1-based place of its text among the passages of every
 step, None for the last."""
 
+DATED = "dated:"
+"""In front of a data set: a question is asked as RADAR's released code asks it, "QUESTION in TIME"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One question over time.
+
+    Attributes:
+        id: The question's id.
+        times: The time of each step, in order.
+        steps: At each time the question, its right answers, the attacker's, and the passages.
+    """
+
+    id: str
+    times: tuple[str, ...]
+    steps: tuple[Example, ...]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def is_change(self, step: int) -> bool:
+        """Whether the right answer is another than at the step before."""
+        return step > 0 and set(self.steps[step].correct_answers) != set(self.steps[step - 1].correct_answers)
+
+
+def load_timelines(spec: str | Path) -> tuple[Timeline, ...]:
+    """Read questions over time; those of the same time stay in the file's order.
+
+    Args:
+        spec: `timeline` for the built-in sample, `radar-dynamic:FILE`, or a file in the shared format; `dated:` before
+            it tells the time with the question.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    series: dict[str, list[tuple[str, Example]]] = {}
+    source = str(spec).removeprefix(DATED)
+    for example in load(source):
+        moment = moment_of(example.extra) or ""
+        asked = example if source == str(spec) else replace(example, question=f"{example.question} in {moment}")
+        series.setdefault(str(example.extra.get("series", example.id)), []).append((moment, asked))
+    timelines = []
+    for identifier, steps in series.items():
+        steps.sort(key=lambda dated: dated[0])
+        timelines.append(Timeline(identifier, tuple(moment for moment, _ in steps), tuple(step for _, step in steps)))
+    return tuple(sorted(timelines, key=lambda timeline: timeline.times[-1] if len(timeline) == 1 else ""))
+
+
+def step_context(example: Example, poison: PoisonText | None = None, position: int | None = 1) -> Context:
+    """The passages of one step in rank order, with poison in the place of one of them, or behind the last one.
+
+    Args:
+        example: The step.
+        poison: The attack's text for it, or None.
+        position: Its 1-based place; None for the last.
+    """
+    (context,) = clean_contexts([example], max(1, len(example.passages)), order="rank")
+    if poison is None:
+        return context
+    last_or_position = len(context) if position is None else position
+    return replace_at(context, poison_candidates(example, [poison]), [last_or_position - 1], append=True)
+
+
+def craft_steps(timelines: Iterable[Timeline], attack: str | None) -> tuple[dict[str, PoisonText], dict[str, str]]:
+    """One text of an attack for every step.
+
+    Args:
+        timelines: The questions.
+        attack: Its option string; it must need no model. None for no attack.
+
+    Returns:
+        The texts by the id of the step, and the questions that have a step without one, by id, with the reason.
+
+    Raises:
+        UnknownNameError, OptionError: An attack that cannot be made.
+    """
+    texts, problems = dict[str, PoisonText](), dict[str, str]()
+    if attack is None:
+        return texts, problems
+    crafting = make_attack(attack)
+    wanted = getattr(crafting, "attack", None)
+    for timeline in timelines:
+        for step in timeline.steps:
+            crafted = craft_one(crafting, step.id, partial(step.target, wanted), 1)
+            if crafted.error is None:
+                (texts[step.id],) = crafted.texts
+            else:
+                problems.setdefault(timeline.id, crafted.error)
+    return texts, problems
+
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
@@ -42,35 +155,21 @@ class StepRecord:
     Attributes:
         timeline: The question's id.
         step: From 0.
-        time: When.
-        reply: The answer.
         correct: Whether it states a right answer of this time.
         attacked: Whether it states an answer that the attacker wants at this time.
-        changed: Whether the right answer is another than at the step before.
-        kept: Whether RADAR kept its previous answer; None without a memory.
     """
 
     timeline: str
     step: int
-    time: str
-    reply: str
     correct: bool
     attacked: bool
-    changed: bool
-    kept: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StreamResult:
-    """All answers of one method, and the size of its state.
-
-    Attributes:
-        records: By question, then by step.
-        stored: Bytes for each question after its last step.
-    """
+    """All answers of one method, by question, then by step."""
 
     records: tuple[StepRecord, ...]
-    stored: tuple[int, ...] = field(default=())
 
     def accuracy(self, step: int | None = None) -> Estimate:
         """Share of right answers, at one step or over all, with the 95 % interval over questions."""
@@ -80,23 +179,6 @@ class StreamResult:
         """Share of answers that the attacker wanted; over all steps it is the paper's step average."""
         return _share((record.timeline, record.attacked) for record in self._at(step))
 
-    def spurious_changes(self) -> Estimate:
-        """Share of the steps after a right answer, with the truth unchanged, whose answer is no longer right."""
-        return _share(
-            (now.timeline, not now.correct)
-            for steps in self._timelines()
-            for before, now in pairwise(steps)
-            if before.correct and not now.changed
-        )
-
-    def update_rate(self) -> Estimate:
-        """Share of the genuine changes that were followed before the next change or the end."""
-        return _share((steps[0].timeline, followed) for steps in self._timelines() for followed in _followed(steps))
-
-    def mean_bytes(self) -> float:
-        """Bytes that are kept for a question after its last step, on average."""
-        return sum(self.stored) / max(len(self.stored), 1)
-
     @property
     def steps(self) -> int:
         """The most steps of any question."""
@@ -104,12 +186,6 @@ class StreamResult:
 
     def _at(self, step: int | None) -> list[StepRecord]:
         return [record for record in self.records if step in (None, record.step)]
-
-    def _timelines(self) -> list[list[StepRecord]]:
-        grouped: dict[str, list[StepRecord]] = {}
-        for record in self.records:
-            grouped.setdefault(record.timeline, []).append(record)
-        return list(grouped.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +217,6 @@ class StreamStudy:
     def changes(self) -> int:
         """How often the right answer is another than at the step before."""
         return sum(timeline.is_change(step) for timeline in self.timelines for step in range(len(timeline)))
-
-    @property
-    def moments(self) -> tuple[str, ...]:
-        """Labels of the steps: their times if all questions have the same, otherwise numbers from 1."""
-        times = {timeline.times for timeline in self.timelines}
-        if len(times) == 1:
-            (common,) = times
-            if len(set(common)) == len(common):
-                return common
-        return tuple(str(step + 1) for step in range(max(map(len, self.timelines))))
 
 
 def run_study(
@@ -196,29 +262,24 @@ def run_study(
     }
     for method in methods.values():
         answerer_of(method, models, limits)  # fails early, before any question is asked
-    impossible = {attack: craft_steps(timelines, attack)[1] for attack, _ in attacks.values() if attack is not None}
+    crafted = {attack: craft_steps(timelines, attack) for attack, _ in attacks.values()}
     asked = {
-        name: [one for one in timelines if attack is None or one.id not in impossible[attack]]
-        for name, (attack, _) in attacks.items()
+        name: [one for one in timelines if one.id not in crafted[attack][1]] for name, (attack, _) in attacks.items()
     }
     total, numbers = len(methods) * sum(len(one) for some in asked.values() for one in some), count(1)
-    results = {
-        name: {
-            called: run_stream(
+    results: dict[str, dict[str, StreamResult]] = {}
+    for name, (attack, position) in attacks.items():
+        for called, method in methods.items() if asked[name] else ():
+            results.setdefault(name, {})[called] = run_stream(
                 answerer_of(method, models, limits),
                 asked[name],
-                attack=attack,
-                position=position,
-                progress=lambda _, doing=f"{name}: {called}": progress(next(numbers), total, doing),  # type: ignore[misc]
+                crafted[attack][0],
+                position,
+                progress=lambda doing=f"{name}: {called}": progress(next(numbers), total, doing),  # type: ignore[misc]
             )
-            for called, method in methods.items()
-        }
-        for name, (attack, position) in attacks.items()
-        if asked[name]
-    }
     left_out = tuple(
         f"{attack}: {len(problems)} of {len(timelines)} questions; the first: {next(iter(problems.values()))}"
-        for attack, problems in impossible.items()
+        for attack, (_, problems) in crafted.items()
         if problems
     )
     return StreamStudy(
@@ -229,57 +290,35 @@ def run_study(
 def run_stream(
     answerer: Answerer,
     timelines: Sequence[Timeline],
-    *,
-    attack: str | None = None,
+    texts: Mapping[str, PoisonText],
     position: int | None = 1,
-    progress: Callable[[StepRecord], None] = lambda record: None,
+    *,
+    progress: Callable[[], None] = lambda: None,
 ) -> StreamResult:
     """Ask every question at each of its times.
 
     Args:
         answerer: A defense with its state, new for every run.
         timelines: The questions.
-        attack: The option string of the attack whose text is among the passages of every step, or None.
+        texts: The text that is planted at each step, by its id; empty without an attack.
         position: Its 1-based place, whose passage it replaces; behind the last one if there are fewer, as in
             RADAR's code; None for the last.
         progress: Called after every answer.
 
     Raises:
-        UnknownNameError, OptionError: An attack that cannot be made, or needs a model.
-        InputError: A step that cannot be attacked.
         ModelError: A model failed for good.
     """
-    judge = matcher()
-    texts, problems = ({}, {}) if attack is None else craft_steps(timelines, attack)
-    if problems:
-        raise InputError("; ".join(list(problems.values())[:3]))
-    records, stored = list[StepRecord](), list[int]()
+    judge, records = matcher(), list[StepRecord]()
     for timeline in timelines:
         key = belief_key(timeline.id)
         for number, example in enumerate(timeline.steps):
             context = step_context(example, texts.get(example.id), position)
-            answer = answerer.answer(context.query, context.passages, key=key)
-            record = StepRecord(
-                timeline=timeline.id,
-                step=number,
-                time=timeline.times[number],
-                reply=answer.text,
-                correct=judge.correct(answer.text, example.correct_answers, example.incorrect_answers),
-                attacked=judge.is_attack_success(answer.text, example.incorrect_answers, example.correct_answers),
-                changed=timeline.is_change(number),
-                kept=None if answer.belief is None else answer.belief.kept,
-            )
-            records.append(record)
-            progress(record)
-        stored.append(answerer.memory_bytes(key))
-    return StreamResult(tuple(records), tuple(stored))
-
-
-def _followed(steps: Sequence[StepRecord]) -> Iterator[bool]:
-    """For each genuine change of one question: whether a right answer came before the next change or the end."""
-    changes = [i for i, record in enumerate(steps) if record.changed]
-    for start, until in zip(changes, [*changes[1:], len(steps)]):
-        yield any(record.correct for record in steps[start:until])
+            reply = answerer.answer(context.query, context.passages, key=key).text
+            correct = judge.correct(reply, example.correct_answers, example.incorrect_answers)
+            attacked = judge.is_attack_success(reply, example.incorrect_answers, example.correct_answers)
+            records.append(StepRecord(timeline.id, number, correct, attacked))
+            progress()
+    return StreamResult(tuple(records))
 
 
 def _share(outcomes: Iterable[tuple[str, bool]]) -> Estimate:

@@ -11,8 +11,7 @@ from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.differences import codes
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.stream_presets import StreamPreset
-from unpoison.bench.evaluation.streams import StreamResult, StreamStudy
-from unpoison.bench.evaluation.timelines import step_context
+from unpoison.bench.evaluation.streams import StreamResult, StreamStudy, step_context
 from unpoison.bench.report.paper_comparison import SAME
 from unpoison.bench.report.tables import figure
 from unpoison.report.document import Section, Table, document
@@ -25,23 +24,13 @@ class Share(NamedTuple):
     """A measure over time: heading, function and meaning."""
 
     title: str
-    of: Callable[[StreamResult], Estimate]
+    of: Callable[[StreamResult, int | None], Estimate]
     meaning: str
 
 
 SHARES: Mapping[str, Share] = {
     "accuracy": Share("accuracy", StreamResult.accuracy, "answers that are right at their time"),
     "attack_success": Share("ASR", StreamResult.attack_success, "answers that the attacker wanted"),
-    "unneeded": Share(
-        "unneeded", StreamResult.spurious_changes, "right answers that are lost although the truth has not changed"
-    ),
-    "followed": Share(
-        "followed", StreamResult.update_rate, "genuine changes that are answered rightly before the next one"
-    ),
-}
-BY_STEP: Mapping[str, Callable[[StreamResult, int], Estimate]] = {
-    "accuracy": StreamResult.accuracy,
-    "attack_success": StreamResult.attack_success,
 }
 
 
@@ -57,16 +46,12 @@ def study_tables(study: StreamStudy, preset: StreamPreset | None = None) -> list
 
     A defense with memory follows the same defense without (RADAR, Table 17).
     """
-    columns = ("method", *(f"{share.title} %" for share in SHARES.values()), "bytes")
-    hints = ("a defense and its state", *(share.meaning for share in SHARES.values()), "kept for a question")
+    columns = ("method", *(f"{share.title} %" for share in SHARES.values()))
+    hints = ("a defense and its state", *(share.meaning for share in SHARES.values()))
     tables = [] if preset is None else list(_published(preset, study))
     for attack, results in study.results.items():
         rows = tuple(
-            (
-                method,
-                *(figure(share.of(result), MEASURES["asr"], short=True) for share in SHARES.values()),
-                f"{result.mean_bytes():.0f}",
-            )
+            (method, *(figure(share.of(result, None), MEASURES["asr"], short=True) for share in SHARES.values()))
             for method, result in results.items()
         )
         tables.append(Table(f"attack: {attack}", columns, rows, hints))
@@ -98,8 +83,8 @@ def _changes(study: StreamStudy) -> Table:
 def _published(preset: StreamPreset, study: StreamStudy) -> Iterator[Table]:
     """Each published number with the one measured for it, in percent."""
     methods = list(dict.fromkeys(number.method for number in preset.published))
-    for measure in BY_STEP:
-        share, rows = SHARES[measure], list[tuple[str, ...]]()
+    for measure, share in SHARES.items():
+        rows = list[tuple[str, ...]]()
         theirs = {(n.method, n.attack): n.value for n in preset.published if n.measure == measure}
         attacks = [attack for attack in preset.attacks if any((method, attack) in theirs for method in methods)]
         for method in methods:
@@ -108,7 +93,9 @@ def _published(preset: StreamPreset, study: StreamStudy) -> Iterator[Table]:
                 rows.append((method, *printed, "none"))
             for name in preset.variants_of(method):
                 results = [study.results.get(attack, {}).get(name) for attack in attacks]
-                ours = ["" if result is None else f" \u2192 {100 * share.of(result).value:.1f}" for result in results]
+                ours = [
+                    "" if result is None else f" \u2192 {100 * share.of(result, None).value:.1f}" for result in results
+                ]
                 differs = codes(["data: of this run", *preset.differs, *preset.method_differs[name]])
                 rows.append((name, *map("".join, zip(printed, ours)), differs))
         last = [codes(_of_attack(preset, study, attack)) for attack in attacks]
@@ -162,7 +149,6 @@ def as_json(study: StreamStudy, preset: StreamPreset | None = None) -> str:
         "questions": len(study.timelines),
         "steps": study.steps,
         "changes": study.changes,
-        "moments": study.moments,
         "left_out": study.left_out,
         "preset": None if preset is None else {"name": preset.name, "published": published},
         "results": [
@@ -170,11 +156,10 @@ def as_json(study: StreamStudy, preset: StreamPreset | None = None) -> str:
                 "attack": attack,
                 "method": name,
                 **asdict(study.methods[name]),
-                **{measure: share.of(result).to_dict() for measure, share in SHARES.items()},
-                "bytes": result.mean_bytes(),
+                **{measure: share.of(result, None).to_dict() for measure, share in SHARES.items()},
                 "by_step": {
-                    measure: [by_step(result, step).to_dict() for step in range(result.steps)]
-                    for measure, by_step in BY_STEP.items()
+                    measure: [share.of(result, step).to_dict() for step in range(result.steps)]
+                    for measure, share in SHARES.items()
                 },
             }
             for attack, results in study.results.items()
