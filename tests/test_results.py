@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from unpoison.bench.evaluation.presets import preset_names
-from unpoison.bench.evaluation.specs import check_spec
+from unpoison.bench.evaluation.scenarios import check_spec
 from unpoison.bench.evaluation.stream_presets import stream_preset_names
 
 ROOT = Path(__file__).resolve().parents[1]

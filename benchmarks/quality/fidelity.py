@@ -29,8 +29,7 @@ from unpoison.models import FakeEncoder, FakeNLI, LexicalEncoder, LexicalNLI, Sc
 from unpoison.models.extractive import ExtractiveReader
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt
 from unpoison.models.protocols import Encoder
-from unpoison.report.document import Table
-from unpoison.report.files import markdown_table
+from unpoison.report.document import Table, markdown_table
 
 DATA = ("nq", "hotpotqa", "msmarco")
 POISONS = (0, 1, 3, 5)

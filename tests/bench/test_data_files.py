@@ -11,8 +11,7 @@ from unpoison.bench.attacks.base import Target
 from unpoison.bench.data_files import BUILT, FOLDER, data_folder, data_path, fill, is_name, released_text
 from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.presets import load_preset
-from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import make_attack
+from unpoison.bench.evaluation.scenarios import Scenario, make_attack
 from unpoison.bench.evaluation.workbench import style_of
 from unpoison.errors import InputError, OptionError
 

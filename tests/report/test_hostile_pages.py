@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, hostile
-from unpoison.bench.redteam.page import redteam_page
-from unpoison.bench.redteam.results import Results, Trial
+from unpoison.bench.redteam.results import Results, Trial, redteam_page
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span
 from unpoison.report.document import Section, Table, document

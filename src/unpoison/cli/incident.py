@@ -104,7 +104,7 @@ def incident(
             raise OptionError(f"{passages or target} shows no passages; give --store and --quarantine to find them")
         result = trace(asked or "", said or "", case.passages, generator, right=known, k=k, budget=budget)
     else:
-        from unpoison.bench.incident.investigation import investigate, open_target
+        from unpoison.bench.incident import investigate, open_target
 
         system = open_target(target, may_test or ())
         result = investigate(
@@ -125,7 +125,7 @@ def incident(
 
 def _ask_once(target: Path, question: str, may_test: list[str]) -> Case:
     """The system's answer now, and the passages that it shows with it."""
-    from unpoison.bench.incident.investigation import open_target
+    from unpoison.bench.incident import open_target
     from unpoison.bench.redteam.targets import TargetReply
     from unpoison.core.passages import Passage
     from unpoison.scan.incident_rows import Case

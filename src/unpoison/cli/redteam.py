@@ -232,8 +232,7 @@ def run(
     from unpoison.bench.redteam.campaign import run_test
     from unpoison.bench.redteam.config import Config
     from unpoison.bench.redteam.http_client import Hosts
-    from unpoison.bench.redteam.page import headline, redteam_page, results_table
-    from unpoison.bench.redteam.results import MEASURES
+    from unpoison.bench.redteam.results import MEASURES, headline, redteam_page, results_table
     from unpoison.cli.common import progress, say
     from unpoison.cli.display import report_table, show
     from unpoison.cli.runs import conclude
@@ -272,9 +271,9 @@ def clean(
     as_json: AsJson = False,
 ) -> None:
     """Remove the documents that a test has planted, and nothing else. May be interrupted and repeated."""
-    from unpoison.bench.redteam.cleanup import clean as take_back
     from unpoison.bench.redteam.config import Config
     from unpoison.bench.redteam.http_client import Hosts
+    from unpoison.bench.redteam.planter import clean as take_back
     from unpoison.cli.common import progress, say
     from unpoison.utils.plain_text import count_noun
 

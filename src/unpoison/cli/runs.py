@@ -23,17 +23,16 @@ from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.bench.evaluation.streams import ATTACKS, run_study
 from unpoison.bench.report import WRITERS, Report, as_json, over_time, write_report
-from unpoison.bench.report.certification import guarantee_tables
 from unpoison.bench.report.model import is_baseline
 from unpoison.bench.report.paper_comparison import comparison_tables
-from unpoison.bench.report.tables import rows_left_out, summary_tables
+from unpoison.bench.report.tables import guarantee_tables, rows_left_out, summary_tables
 from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show, text_table
 from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 from unpoison.io.output import check_writable
 from unpoison.io.settings import load_yaml
 from unpoison.models.loading import answer_judge, best_reader
-from unpoison.report.files import check_suffix, write_text
+from unpoison.report.document import check_suffix, write_text
 from unpoison.runtime.limits import Limits
 from unpoison.utils.plain_text import count_noun
 

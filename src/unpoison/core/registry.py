@@ -86,7 +86,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "ambiguous": "unpoison.bench.attacks.prompt_injection:Ambiguous",
         "conditional": "unpoison.bench.attacks.prompt_injection:Conditional",
         "multi-cluster": "unpoison.bench.attacks.multi_cluster:MultiCluster",
-        "diverse": "unpoison.bench.attacks.diverse:Diverse",
+        "diverse": "unpoison.bench.attacks.paraphrase:Diverse",
         "prompt-injection": "unpoison.bench.attacks.prompt_injection:PromptInjection",
         "copies": "unpoison.bench.attacks.published:Copies",
     },

@@ -1,4 +1,4 @@
-"""A report as data: sections of tables and sentences; `report.html` draws it.
+"""A report as data: sections of tables and sentences. `report.html` draws it; a table is Markdown too.
 
 Its texts may be hostile: the templates escape them.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
+from unpoison.errors import OptionError, clip
 from unpoison.report.pages import render
+from unpoison.utils.plain_text import plain
 
-__all__ = ["Section", "Table", "document"]
+__all__ = ["Section", "Table", "check_suffix", "document", "markdown_table", "markdown_text", "write_text"]
 
 
 _WORD = re.compile(r"[^\W\d_]{3}")
@@ -126,3 +129,45 @@ def document(
         questions=questions,
         **script,
     )
+
+
+def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
+    """The suffix of a report's file, in small letters.
+
+    Raises:
+        OptionError: An unknown suffix.
+    """
+    suffix, known = path.suffix.lower(), tuple(suffixes)
+    if suffix not in known:
+        raise OptionError(f"a report must end in {', '.join(known)}, got {clip(str(path))}")
+    return suffix
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a report; its folder is created if missing.
+
+    Raises:
+        OptionError: A place that cannot be written to.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OptionError(f"{path} cannot be written: {error.strerror}; give another place") from None
+
+
+def markdown_table(table: Table) -> str:
+    """A table under its title."""
+    rows = [table.columns, ("---",) * len(table.columns), *table.rows]
+    lines = ["| " + " | ".join(map(markdown_text, row)) + " |" for row in rows]
+    note = [markdown_text(table.note), ""] if table.note else []
+    return "\n".join([f"### {markdown_text(table.title)}", "", *note, *lines])
+
+
+def markdown_text(text: str) -> str:
+    """A text of which nothing is read as markup, a link or an attribute (`{onclick=...}`)."""
+    line = plain(text).replace("\\", "\\\\").replace("<", "&lt;")
+    for mark in ("|", "`", "{", "](", "][", "]:"):
+        line = line.replace(mark, f"\\{mark}")
+    return line

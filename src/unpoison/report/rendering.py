@@ -13,9 +13,8 @@ from typing import NamedTuple
 from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
-from unpoison.report.claim_picture import PictureRow, claim_picture
-from unpoison.report.graph_picture import similarity_graph
 from unpoison.report.pages import render
+from unpoison.report.pictures import PictureRow, claim_picture, similarity_graph
 from unpoison.utils.plain_text import excerpt, plain
 
 __all__ = ["STATUS", "claim_line", "excerpt", "explain", "page", "plain", "preview", "sides", "table"]

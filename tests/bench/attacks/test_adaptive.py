@@ -3,9 +3,8 @@ import pytest
 
 from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.disperse import Disperse, Mixed
-from unpoison.bench.attacks.diverse import Diverse
 from unpoison.bench.attacks.multi_cluster import MultiCluster, decoys
-from unpoison.bench.attacks.paraphrase import Paraphrase, Synonym
+from unpoison.bench.attacks.paraphrase import Diverse, Paraphrase, Synonym
 from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 from unpoison.bench.attacks.tan import Tan
 from unpoison.models.doubles import ScriptedGenerator

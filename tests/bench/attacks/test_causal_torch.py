@@ -4,8 +4,8 @@ import tokenizers
 import transformers
 
 from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding
-from unpoison.bench.attacks.causal import CausalModel
 from unpoison.bench.attacks.garag import Garag
+from unpoison.bench.attacks.white_box import CausalModel
 
 pytestmark = pytest.mark.needs("torch", "transformers", "tokenizers")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unpoison.bench.attacks.base import Target
-from unpoison.bench.evaluation.specs import wording
+from unpoison.bench.evaluation.scenarios import wording
 from unpoison.core import registry
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

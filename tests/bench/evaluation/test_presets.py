@@ -14,8 +14,7 @@ from unpoison.bench.evaluation.differences import codes, same_model, variants
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import load_preset, preset_names
 from unpoison.bench.evaluation.runner import Runner
-from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import stand_in
+from unpoison.bench.evaluation.scenarios import Scenario, stand_in
 from unpoison.bench.report import Report
 from unpoison.bench.report.paper_comparison import SAME, comparison_tables, format_measurement
 from unpoison.core.registry import find, parse

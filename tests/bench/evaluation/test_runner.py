@@ -10,8 +10,7 @@ import pytest
 from unpoison.bench.evaluation.poisoning import craft_all
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.runs import lock_folder, open_run
-from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import make_attack
+from unpoison.bench.evaluation.scenarios import Scenario, make_attack
 from unpoison.bench.evaluation.summary import summarise
 from unpoison.bench.evaluation.workbench import NoisyNLI
 from unpoison.core import registry

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from bench.incident.stand_in import CLEAN, QUESTION, RIGHT, WRONG, StandIn, documents_of, votes, write_store
-from unpoison.bench.incident.investigation import investigate
-from unpoison.bench.redteam.config import RequestLimits, Wait
-from unpoison.bench.redteam.targets import TargetReply
+from unpoison.bench.incident import investigate
+from unpoison.bench.redteam.targets import RequestLimits, TargetReply, Wait
 from unpoison.errors import InputError, TargetError
 from unpoison.scan.incident import DocumentVerdict, Incident
 from unpoison.scan.quarantine import earlier_moves, move
@@ -129,7 +128,7 @@ def test_a_run_that_is_killed_loses_nothing_and_the_next_begins_with_everything_
 
     def dying(question: str, texts: Sequence[str]) -> str:
         if made.target.calls == calls:
-            monkeypatch.setattr("unpoison.bench.incident.experiment.Experiment.__exit__", lambda *_: None)
+            monkeypatch.setattr("unpoison.bench.incident.Experiment.__exit__", lambda *_: None)
             raise Killed
         return votes(question, texts)
 

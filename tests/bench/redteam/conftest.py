@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from bench.redteam.stand_in import MemoryStore, application
-from unpoison.bench.redteam.pace import Clock
+from unpoison.bench.redteam.targets import Clock
 
 HERE = Path(__file__).parent
 

@@ -16,9 +16,9 @@ import urllib.request
 from pathlib import Path
 
 from unpoison.bench.redteam.campaign import run_test
-from unpoison.bench.redteam.cleanup import clean
 from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.http_client import Hosts
+from unpoison.bench.redteam.planter import clean
 
 
 def index(url: str) -> str:

@@ -12,10 +12,10 @@ import pytest
 from bench.redteam.conftest import Quick, StandIn, write_world
 from bench.redteam.hostile import Hostile
 from unpoison.bench.redteam.campaign import run_test
-from unpoison.bench.redteam.cleanup import clean
 from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.journal import PlantRecord, RunJournal
+from unpoison.bench.redteam.planter import clean
 from unpoison.errors import TargetError
 from unpoison.report.rendering import plain
 
@@ -99,8 +99,7 @@ def test_a_reply_that_drips_ends_with_its_time(tmp_path, drip):
     import threading
 
     from unpoison.bench.redteam.config import RequestLimits
-    from unpoison.bench.redteam.pace import Pace
-    from unpoison.bench.redteam.targets import RedteamTarget
+    from unpoison.bench.redteam.targets import Pace, RedteamTarget
 
     listening, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
 

@@ -6,10 +6,10 @@ import stat
 
 import pytest
 
-from unpoison.bench.redteam.cleanup import clean
 from unpoison.bench.redteam.config import Config
 from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.journal import RunJournal
+from unpoison.bench.redteam.planter import clean
 from unpoison.errors import InputError, UnknownNameError
 
 RUN = {"version": 1, "target": {}, "config": "x"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.redteam.conftest import Quick
-from unpoison.bench.redteam.config import RequestLimits
-from unpoison.bench.redteam.pace import InterruptedTestError, Pace
+from unpoison.bench.redteam.targets import InterruptedTestError, Pace, RequestLimits
 from unpoison.errors import TargetError
 
 

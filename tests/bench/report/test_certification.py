@@ -10,7 +10,7 @@ from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.report import Report, as_json, as_markdown, page
-from unpoison.bench.report.certification import certified_accuracy, guarantee_tables
+from unpoison.bench.report.tables import certified_accuracy, guarantee_tables
 
 CLEAN = Scenario(data="d", k=6, defense="vote", generator="extractive")
 

@@ -18,8 +18,7 @@ from unpoison.bench.report import WRITERS, Report, as_json, as_markdown, page, w
 from unpoison.bench.report.page import question_data
 from unpoison.bench.report.tables import difference_table, summary_tables
 from unpoison.errors import InputError, OptionError
-from unpoison.report.document import Table
-from unpoison.report.files import markdown_table, markdown_text
+from unpoison.report.document import Table, markdown_table, markdown_text
 
 
 @pytest.fixture(scope="module")

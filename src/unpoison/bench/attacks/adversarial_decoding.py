@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from unpoison.algorithms.cosine import inner_products
 from unpoison.algorithms.ranking import best_first
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, RetrievalOptions, Target
-from unpoison.bench.attacks.causal import CausalModel
 from unpoison.bench.attacks.claims import claim_failure, claims
+from unpoison.bench.attacks.white_box import CausalModel
 from unpoison.models.requests import Flow
 from unpoison.utils.checks import at_least, within
 

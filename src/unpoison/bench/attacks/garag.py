@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from unpoison.algorithms.cosine import inner_products
 from unpoison.bench.attacks.base import Attack, Meter, PoisonText, RetrievalOptions, Target, contains_answer
-from unpoison.bench.attacks.causal import CausalModel
 from unpoison.bench.attacks.rewriting import typo
+from unpoison.bench.attacks.white_box import CausalModel
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.requests import Flow
 from unpoison.text.sentences import STOP_WORDS

@@ -13,8 +13,7 @@ from unpoison.bench.evaluation.contexts import Candidate, Context, nearest
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import poison_candidates, retrieve_corpus, with_owners
 from unpoison.bench.evaluation.poisoning import craft_one
-from unpoison.bench.questions.documents import document_of, passages_of
-from unpoison.bench.questions.question_set import Question, make_questions
+from unpoison.bench.questions.question_set import Question, document_of, make_questions, passages_of
 from unpoison.core.registry import create
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla

@@ -17,13 +17,22 @@ from unpoison.bench.check.check import CheckResult, LiveFacts, Progress, check_d
 from unpoison.bench.evaluation.contexts import Candidate, Context
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.redteam.campaign import begin_run
-from unpoison.bench.redteam.cleanup import clean as take_back
-from unpoison.bench.redteam.config import Config, RequestLimits, Wait, build_target
+from unpoison.bench.redteam.config import Config, build_target
 from unpoison.bench.redteam.discovery import SEEDS, discover, shown_passages
 from unpoison.bench.redteam.http_client import Hosts
-from unpoison.bench.redteam.pace import Clock, Pace
 from unpoison.bench.redteam.planter import Planter
-from unpoison.bench.redteam.targets import TargetDocument, TargetReply, fingerprints, new_canary, passages_of
+from unpoison.bench.redteam.planter import clean as take_back
+from unpoison.bench.redteam.targets import (
+    Clock,
+    Pace,
+    RequestLimits,
+    TargetDocument,
+    TargetReply,
+    Wait,
+    fingerprints,
+    new_canary,
+    passages_of,
+)
 from unpoison.errors import InputError, TargetError, clip
 from unpoison.scan.documents import Document as ScannedDocument
 from unpoison.types import Passage

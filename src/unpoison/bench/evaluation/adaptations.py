@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.beliefs.store import belief_key
-from unpoison.bench.evaluation.specs import check_spec, takes
+from unpoison.bench.evaluation.scenarios import check_spec, takes
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import make_defense

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from unpoison.bench.evaluation.preset_data import PaperData, released_setting
-from unpoison.bench.evaluation.scenarios import COMPETING, Scenario
-from unpoison.bench.evaluation.specs import short_of, stand_in, takes
+from unpoison.bench.evaluation.scenarios import COMPETING, Scenario, short_of, stand_in, takes
 from unpoison.core.registry import format_spec, names, parse
 from unpoison.models.loading import answer_judge, can_write
 from unpoison.models.prompts import PromptStyle, wording

@@ -17,8 +17,7 @@ from itertools import product
 from math import prod
 from typing import Any, Self
 
-from unpoison.bench.evaluation.scenarios import PLACED, Scenario
-from unpoison.bench.evaluation.specs import check_spec
+from unpoison.bench.evaluation.scenarios import PLACED, Scenario, check_spec
 from unpoison.bench.evaluation.workbench import sibling_corpus
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip

@@ -10,8 +10,7 @@ from typing import Any
 from unpoison.bench.attacks.base import Attack, Budget, PoisonText
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, craft_one
-from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import stand_in, takes, wording
+from unpoison.bench.evaluation.scenarios import Scenario, stand_in, takes, wording
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.errors import OptionError
 from unpoison.utils.threads import parallel_map

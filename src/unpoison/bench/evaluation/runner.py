@@ -20,8 +20,7 @@ from unpoison.bench.attacks.base import Attack
 from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, craft_all
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folder, moment, read_cell
-from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import sees_context, takes
+from unpoison.bench.evaluation.scenarios import Scenario, sees_context, takes
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.core.codec import to_row
 from unpoison.core.registry import own_code

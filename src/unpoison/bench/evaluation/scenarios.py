@@ -1,4 +1,7 @@
-"""A scenario: the setup of one cell of a results table, as values that can be saved, hashed and run again."""
+"""A scenario: the setup of one cell of a results table, as values that can be saved, hashed and run again.
+
+Its attack and defense are option strings such as `grada:alpha=0.3`, checked and described here.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,32 @@ from hashlib import blake2b
 from typing import Any, Self
 
 from unpoison import __version__
+from unpoison.bench.attacks.base import Attack
 from unpoison.bench.evaluation.injection import check_owned
+from unpoison.core import registry
 from unpoison.core.codec import to_row
 from unpoison.core.registry import own_code
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
-from unpoison.models.loading import weights_of
+from unpoison.models.loading import can_write, weights_of
 from unpoison.models.prompts import PromptStyle
 from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["ARCHITECTURES", "COMPETING", "NO_ATTACK", "POLICIES", "Scenario"]
+__all__ = [
+    "ARCHITECTURES",
+    "COMPETING",
+    "NO_ATTACK",
+    "POLICIES",
+    "Scenario",
+    "check_spec",
+    "make_attack",
+    "sees_context",
+    "short_of",
+    "stand_in",
+    "takes",
+    "wording",
+]
+
 
 NO_ATTACK = "none"
 """The attack of a scenario without poison; the clean twin of every other one."""
@@ -241,3 +260,92 @@ class Scenario:
         if "positions" in arguments:
             arguments["positions"] = tuple(arguments["positions"])
         return cls(**arguments)
+
+
+def check_spec(kind: str, spec: str) -> None:
+    """Refuse a wrong name or option before anything runs.
+
+    Raises:
+        UnknownNameError: No such name or option; the message names the nearest.
+    """
+    if kind == "attacks" and registry.parse(spec) == (NO_ATTACK, {}):
+        return
+    name, given = registry.parse(spec)
+    existing = [option.name for option in registry.options(registry.find(kind, name))]
+    for option in given:
+        if option not in existing:
+            raise UnknownNameError(f"option of {name}", option, existing)
+
+
+def takes(kind: str, spec: str, option: str) -> bool:
+    """Whether the class behind an option string has this argument.
+
+    Raises:
+        UnknownNameError: No such name.
+    """
+    return option in registry.parameters(_class(kind, spec))
+
+
+def sees_context(spec: str) -> bool:
+    """Whether an attack is shown the clean passages that it competes with: it has an encoder, or builds on them.
+
+    Raises:
+        UnknownNameError: No such attack.
+    """
+    return takes("attacks", spec, "encoder") or bool(_class("attacks", spec).uses_context)
+
+
+def _class(kind: str, spec: str) -> Any:
+    return registry.find(kind, registry.parse(spec)[0])
+
+
+def _crafting(spec: str) -> tuple[type[Attack], dict[str, str]]:
+    """The class of an attack, and its options."""
+    name, options = registry.parse(spec)
+    return registry.find("attacks", name), options
+
+
+def stand_in(scenario: Scenario) -> str:
+    """The substitute for the language model that wrote the texts in the attack's paper; "" without a substitute."""
+    if not scenario.attacked:
+        return ""
+    attack, options = _crafting(scenario.attack)
+    given = {"generator": scenario.generator, **options}.get(attack.model_option)
+    return attack.offline if given is None or not can_write(given) else ""
+
+
+def short_of(scenario: Scenario) -> str:
+    """How an attack's search falls short of the published one; "" if it does not, or if it does not search."""
+    if not scenario.attacked:
+        return ""
+    attack, options = _crafting(scenario.attack)
+    return attack.short_of(options, scenario.generator)
+
+
+WORDINGS = {"ours": "our wording", "published": "", "data": "the data's texts, our wording where it has none"}
+"""Table labels for the origin of an attack's wording; empty for its authors' own wording."""
+
+
+def wording(spec: str) -> str:
+    """The table label for the origin of an attack's wording.
+
+    A zero against our own template says nothing about the texts of the attack's authors.
+
+    Raises:
+        UnknownNameError: No such attack.
+    """
+    attack, options = _crafting(spec)
+    return f"the words of {options['replay']}'s code" if options.get("replay") else WORDINGS[attack.wording]
+
+
+def make_attack(spec: str, **given: Any) -> Attack:
+    """The attack that an option string names; `given` are the models and settings of the run.
+
+    Raises:
+        UnknownNameError: No such attack.
+        OptionError: An unknown option, a model that it needs, or a question prefix for an attack that takes none.
+    """
+    if given.get("prefix") is not None and not takes("attacks", spec, "prefix"):
+        raise OptionError(f"the attack {registry.parse(spec)[0]} takes no question prefix; leave the option out")
+    attack: Attack = registry.create("attacks", spec, **given)
+    return attack

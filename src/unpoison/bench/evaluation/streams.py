@@ -26,7 +26,7 @@ from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import poison_candidates, replace_at
 from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.poisoning import craft_one
-from unpoison.bench.evaluation.specs import make_attack
+from unpoison.bench.evaluation.scenarios import make_attack
 from unpoison.errors import InputError, clip
 from unpoison.io.stream_rows import moment_of
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli

@@ -21,8 +21,7 @@ from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.examples import Example, Loaded
 from unpoison.bench.evaluation.injection import HONEST, frequent_sources, sleepers
 from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, stage
-from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.specs import make_attack, sees_context, takes
+from unpoison.bench.evaluation.scenarios import Scenario, make_attack, sees_context, takes
 from unpoison.defenses.base import Defense
 from unpoison.defenses.loading import make_defense
 from unpoison.defenses.vanilla import Vanilla

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from unpoison.bench.questions.documents import document_of
-from unpoison.bench.questions.question_set import make_questions, write_questions
+from unpoison.bench.questions.question_set import document_of, make_questions, write_questions
 
 __all__ = ["document_of", "make_questions", "write_questions"]

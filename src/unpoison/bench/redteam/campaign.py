@@ -17,14 +17,21 @@ from unpoison.bench.attacks.base import Attack
 from unpoison.bench.evaluation import Example, load
 from unpoison.bench.evaluation.poisoning import craft_one
 from unpoison.bench.evaluation.runs import moment
-from unpoison.bench.evaluation.specs import make_attack
+from unpoison.bench.evaluation.scenarios import make_attack
 from unpoison.bench.redteam.config import Config, build_target
 from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.journal import RunJournal
-from unpoison.bench.redteam.pace import Clock, InterruptedTestError, Pace
 from unpoison.bench.redteam.planter import Planter
 from unpoison.bench.redteam.results import NO_ATTACK, Results, Trial
-from unpoison.bench.redteam.targets import RedteamTarget, TargetDocument, fingerprints, new_canary
+from unpoison.bench.redteam.targets import (
+    Clock,
+    InterruptedTestError,
+    Pace,
+    RedteamTarget,
+    TargetDocument,
+    fingerprints,
+    new_canary,
+)
 from unpoison.errors import InputError, OptionError, TargetError, clip
 
 __all__ = ["Campaign", "begin_run", "load_examples", "run_test"]

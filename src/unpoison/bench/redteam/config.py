@@ -12,46 +12,15 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from unpoison.bench.evaluation.grids import specs
-from unpoison.bench.evaluation.specs import check_spec
+from unpoison.bench.evaluation.scenarios import check_spec
 from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
-from unpoison.bench.redteam.targets import RedteamTarget, load_target
+from unpoison.bench.redteam.targets import RedteamTarget, RequestLimits, Wait, load_target
 from unpoison.errors import OptionError
 from unpoison.io.settings import SettingsSection, Text, load_yaml, walk
 from unpoison.utils.checks import MAX_NUMBER
 
-__all__ = ["Config", "RequestLimits", "Wait", "build_target"]
-
-
-class RequestLimits(SettingsSection):
-    """The section `limits`.
-
-    Attributes:
-        in_flight: Concurrent questions, 1 to 64; each plants at most `poisons` documents.
-        timeout: Seconds for one request, above 0 and up to 3600.
-        retries: Further tries of a request that failed for a moment, 0 to 10. A document is planted again only where
-            the first try certainly did nothing.
-    """
-
-    in_flight: Annotated[int, Field(ge=1, le=64)] = 4
-    timeout: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    retries: Annotated[int, Field(ge=0, le=10)] = 3
-
-
-class Wait(SettingsSection):
-    """The section `wait`: how long a system may take to index planted documents.
-
-    Attributes:
-        seconds: The longest wait until a document is served, or is gone, 0 to 3600; 0 asks once.
-        every: The first pause between two looks; each is twice the last one, at most a quarter of `seconds`.
-    """
-
-    seconds: Annotated[float, Field(ge=0, le=3600)] = 5.0
-    every: Annotated[float, Field(gt=0, le=600)] = 0.25
-
-    def pause(self, looks: int) -> float:
-        """Seconds to wait after `looks` polls."""
-        return max(self.every, min(self.every * 2.0 ** min(looks - 1, 30), self.seconds / 4))
+__all__ = ["Config", "build_target"]
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

@@ -12,12 +12,19 @@ from typing import Any
 from unpoison.bench.evaluation.presets import Preset
 from unpoison.bench.evaluation.runs import Run
 from unpoison.bench.evaluation.summary import Summary
-from unpoison.bench.report.certification import certified_accuracy, guarantee_tables
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.page import page
 from unpoison.bench.report.paper_comparison import comparison_tables
-from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
-from unpoison.report.files import check_suffix, markdown_table, markdown_text, write_text
+from unpoison.bench.report.tables import (
+    certified_accuracy,
+    cost_table,
+    difference_table,
+    guarantee_tables,
+    problems,
+    status,
+    summary_tables,
+)
+from unpoison.report.document import check_suffix, markdown_table, markdown_text, write_text
 
 __all__ = ["WRITERS", "Report", "as_json", "as_markdown", "page", "write_report"]
 

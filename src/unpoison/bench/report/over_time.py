@@ -14,8 +14,7 @@ from unpoison.bench.evaluation.stream_presets import StreamPreset
 from unpoison.bench.evaluation.streams import StreamResult, StreamStudy, step_context
 from unpoison.bench.report.paper_comparison import SAME
 from unpoison.bench.report.tables import figure
-from unpoison.report.document import Section, Table, document
-from unpoison.report.files import markdown_table, markdown_text
+from unpoison.report.document import Section, Table, document, markdown_table, markdown_text
 
 __all__ = ["WRITERS", "as_json", "as_markdown", "page", "study_summary", "study_tables"]
 

@@ -12,10 +12,16 @@ from typing import Any
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.records import Record
-from unpoison.bench.report.certification import guarantee_tables
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.paper_comparison import comparison_tables
-from unpoison.bench.report.tables import cost_table, difference_table, problems, status, summary_tables
+from unpoison.bench.report.tables import (
+    cost_table,
+    difference_table,
+    guarantee_tables,
+    problems,
+    status,
+    summary_tables,
+)
 from unpoison.report.document import Section, Table, document
 from unpoison.report.rendering import excerpt
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from unpoison import Guard, Passage, Sources
 from unpoison.core.verdicts import Claim
-from unpoison.report.claim_picture import MAX_CLAIMS, MAX_SOURCES, claim_picture, sources_of
+from unpoison.report.pictures import MAX_CLAIMS, MAX_SOURCES, claim_picture, sources_of
 
 PASSAGES = [
     Passage("The Vasa Museum is in Gothenburg.", source="https://planted.example/1"),
