@@ -13,12 +13,11 @@ import pytest
 
 from axe import violations
 from chromium import Tab, found_browser, opened
-from scan.corpora import honest, planted
+from scan.corpora import audited, honest, planted
 from scan.test_audit import week
 from unpoison import Guard
 from unpoison.report.rendering import page as screenings_page
 from unpoison.scan import scan
-from unpoison.scan.audit import audit_rows
 from unpoison.scan.audit_report import audit_page
 from unpoison.scan.report import page as scan_page
 
@@ -41,7 +40,7 @@ def screenings() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "scan": lambda: scan_page(scan([*honest(15), *planted()]), "documents"),
     "screenings": screenings,
-    "audit": lambda: audit_page(audit_rows(week(random.Random(0)), top=10), "log.jsonl"),
+    "audit": lambda: audit_page(audited(week(random.Random(0)), top=10), "log.jsonl"),
 }
 
 

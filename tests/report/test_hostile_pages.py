@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, hostile
+from scan.corpora import audited
 from unpoison.bench.redteam.results import Results, Trial, redteam_page
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span
 from unpoison.report.document import Section, Table, document
 from unpoison.report.pages import resource
 from unpoison.report.rendering import page as page_of_screenings
-from unpoison.scan.audit import audit_rows
 from unpoison.scan.audit_report import audit_page
 from unpoison.scan.findings import Finding, Scan
 from unpoison.scan.report import page as page_of_scan
@@ -135,7 +135,7 @@ def test_audits() -> None:
         {"query": hostile("question"), "passages": passages, "screening": screened, "time": 1_770_000_000 + 3600 * hour}
         for hour in range(30)
     ]
-    check(audit_page(audit_rows(rows), hostile("remark")), ["id", "source", "author", "question", "remark"])
+    check(audit_page(audited(rows), hostile("remark")), ["id", "source", "author", "question", "remark"])
 
 
 IN_SCRIPTS = {"own_file(script)", "questions|tojson"}

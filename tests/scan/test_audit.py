@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scan.corpora import audited
 from unpoison.errors import InputError
 from unpoison.scan import audit as module
-from unpoison.scan.audit import Audit, audit_rows
+from unpoison.scan.audit import Audit, read_event
 from unpoison.scan.audit_log import entry
 from unpoison.scan.audit_report import audit_page
-from unpoison.scan.audit_rows import read_event
 from unpoison.sources import Sources
 from unpoison.sources.allow import text_hash
 from unpoison.types import Answer, Passage, Query, Screening
@@ -52,7 +52,7 @@ def week(rng: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def test_an_attack_is_seen_by_document_source_question_and_time() -> None:
-    report = audit_rows(week(random.Random(0)), top=10)
+    report = audited(week(random.Random(0)), top=10)
     documents = report.counts["document"][:5]
     assert {document.name for document in documents} == {f"forum-{i}" for i in range(5)}
     assert all(document.flagged and document.pairs == 2 for document in documents)
@@ -77,12 +77,12 @@ def test_known_sources_and_single_pages_are_looked_at_and_not_blocked() -> None:
     assert "block" not in advice(known=["forum"]) and "forum (known): " in advice(known=["forum"])
     quiet = [row(f"question {n}", {f"wiki-{i}": True for i in range(8)}) for n in range(300)]
     once = [row(f"what is {n}", {"blog-1": False, **{f"wiki-{i}": True for i in range(7)}}) for n in range(4)]
-    steps = " / ".join(audit_rows([*quiet, *once]).next_steps)
+    steps = " / ".join(audited([*quiet, *once]).next_steps)
     assert "blog: 4 drops, all of one page: look at it" in steps and "block" not in steps
 
 
 def test_a_flagged_document_has_the_line_that_allows_it() -> None:
-    report = audit_rows(week(random.Random(0)))
+    report = audited(week(random.Random(0)))
     line = text_hash("text of forum-0")
     assert next(one.allow for one in report.counts["document"] if one.name == "forum-0") == line
     assert f"allow: {line}" in audit_page(report) and line in " ".join(report.next_steps)
@@ -94,7 +94,7 @@ def test_nothing_is_flagged_where_drops_fall_by_chance() -> None:
         row(f"question {n % 40}", {f"d-{n % 40}-{i}": rng.random() > 0.03 for i in range(10)}, time=START + n * 60)
         for n in range(2000)
     )
-    report = audit_rows(rows)
+    report = audited(rows)
     assert report.flagged["document"] <= 2
 
 
@@ -104,7 +104,7 @@ def test_an_attack_on_every_question_does_not_pass_for_ordinary() -> None:
             documents = {f"bad-{n % 20}-{i}": False for i in range(2)} | {f"good-{n % 20}-{i}": True for i in range(8)}
             yield row(f"question {n % 20}", documents)
 
-    report = audit_rows(rows(), top=200)
+    report = audited(rows(), top=200)
     assert {document.name for document in report.counts["document"] if document.flagged} == {
         f"bad-{n}-{i}" for n in range(20) for i in range(2)
     }
@@ -115,7 +115,7 @@ def test_the_same_question_again_is_no_further_evidence() -> None:
     once = [row("who", {"a": False, "b": True, "c": True})]
     others = [row(f"question {n}", {f"d{n}": True, f"e{n}": True}) for n in range(200)]
     for times in (1, 50):
-        report = audit_rows([*once * times, *others])
+        report = audited([*once * times, *others])
         assert report.counts["document"][0].dropped == times
         assert report.flagged["document"] == report.flagged["question"] == 0
 
@@ -125,7 +125,7 @@ def test_a_reranker_that_leaves_half_out_accuses_nobody() -> None:
     rows = (
         row("q", {f"d{i}": keep for i, keep in enumerate(rng.sample([True] * 5 + [False] * 5, 10))}) for _ in range(20)
     )
-    report = audit_rows(rows)
+    report = audited(rows)
     assert report.flagged["document"] == 0
     assert "50%" in report.notes[0]
 
@@ -197,7 +197,6 @@ def test_older_and_newer_rows_are_read_as_far_as_they_go() -> None:
         audit.add(newer)
         report = audit.report()
     assert (report.rows, report.dropped) == (2, 2)
-    assert "1 rows are of a newer version" in report.notes[0]
 
 
 @pytest.mark.parametrize(

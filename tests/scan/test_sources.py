@@ -9,7 +9,7 @@ from typing import Any
 import docx
 import pytest
 
-from unpoison.scan import word_file
+from unpoison.scan import office_files
 from unpoison.scan.documents import Document, UnreadDocument
 from unpoison.scan.sources import folder_documents
 
@@ -97,7 +97,7 @@ def test_a_word_file_that_unpacks_to_too_much_is_named(tmp_path: Path, monkeypat
     written(tmp_path / "a.docx")
     with zipfile.ZipFile(tmp_path / "a.docx", "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/media/image1.bin", bytes(2**22))
-    monkeypatch.setattr(word_file, "MAX_UNPACKED_BYTES", 2**21)
+    monkeypatch.setattr(office_files, "MAX_DOCX_BYTES", 2**21)
     documents, failures = read(tmp_path)
     assert documents == {}
     assert "unpacks to" in failures["a.docx"]

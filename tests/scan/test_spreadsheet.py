@@ -8,7 +8,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from unpoison.scan import spreadsheet
+from unpoison.scan import office_files
 from unpoison.scan.documents import Document, UnreadDocument
 from unpoison.scan.sources import folder_documents
 
@@ -73,11 +73,11 @@ def test_a_cell_in_the_last_corner_leaves_no_other_out(tmp_path: Path) -> None:
 
 
 def test_what_is_too_much_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spreadsheet, "MAX_CELLS", 2)
+    monkeypatch.setattr(office_files, "MAX_CELLS", 2)
     document = read(tmp_path, workbook())
     assert document.passage.text == "Flour\nrye | 2.5"
     assert document.notes == ("only the first 2 of its cells are read",)
-    monkeypatch.setattr(spreadsheet, "MAX_UNPACKED_BYTES", 100)
+    monkeypatch.setattr(office_files, "MAX_XLSX_BYTES", 100)
     failures = list[UnreadDocument]()
     assert list(folder_documents(tmp_path, failures.append)) == []
     assert "unpacks to" in failures[0].error

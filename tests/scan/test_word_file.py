@@ -8,7 +8,7 @@ from typing import Any
 import docx
 import pytest
 
-from unpoison.scan.word_file import read_word_file
+from unpoison.scan.office_files import read_word_file
 
 pytestmark = pytest.mark.needs("docx")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,20 +19,10 @@ from unpoison.io.settings import load_yaml
 from unpoison.retrieval.bm25 import BM25Retriever, words_of_any_script
 from unpoison.retrieval.store import Store
 from unpoison.scan.documents import UnreadDocument
-from unpoison.scan.incident import (
-    STATED,
-    BudgetError,
-    DocumentVerdict,
-    Incident,
-    Stance,
-    Suspect,
-    Trials,
-    find_culprits,
-    suspects_among,
-)
+from unpoison.scan.incident import Incident, Trials, conclude
 from unpoison.scan.quarantine import FINISHED, STARTED, earlier_moves, move
 from unpoison.scan.sources import read_documents
-from unpoison.scan.statements import MAX_REPLY, says
+from unpoison.scan.statements import MAX_REPLY, STATED, Stance, Suspect, suspects_among
 from unpoison.scan.stores import open_store
 from unpoison.utils.checks import at_least
 
@@ -237,31 +227,11 @@ def investigate(
                 return found
 
             suspects()  # records what is read with nothing withheld
-            found = _find(trials, suspects, right, repair)
+            found = conclude(trials, suspects, right, repair=repair)
             experiment.place(found.quarantined)
             suspicious = suspects()
             notes = (*found.notes, *experiment.notes, *_left(found, suspicious, index.name))
             return replace(found, suspects=tuple(suspicious[:NEIGHBOURS]), asked=trials.asked, notes=notes)
-
-
-def _find(trials: Trials, suspects: Callable[[], Sequence[Suspect]], right: Sequence[str], repair: bool) -> Incident:
-    found = Incident(trials.question, trials.answers[0], DocumentVerdict.UNFINISHED)
-    try:
-        if not trials.count(()).wrong:
-            return replace(found, verdict=DocumentVerdict.NOT_REPRODUCED)
-        proofs = find_culprits(trials, suspects, right)
-        found = replace(found, verdict=DocumentVerdict.NO_DOCUMENT, proofs=tuple(proofs))
-        if not found.guilty:
-            return replace(found, verdict=DocumentVerdict.NOT_MOVED) if proofs else found
-        found = replace(found, verdict=DocumentVerdict.PROVEN, quarantined=found.guilty if repair else ())
-        count, after = trials.count(found.guilty), trials.reply(found.guilty)
-        found = replace(found, after=after)
-        if not repair:
-            return found
-        good = not count.wrong and (not right or any(says(trials.question, after, one) for one in right))
-        return replace(found, verdict=DocumentVerdict.REPAIRED if good else DocumentVerdict.NOT_RIGHT)
-    except BudgetError as error:
-        return replace(found, notes=(str(error),))
 
 
 def _left(found: Incident, suspects: Sequence[Suspect], store: str) -> list[str]:

@@ -10,8 +10,6 @@ import typer
 from unpoison.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from unpoison.cli.common import RowCounts
     from unpoison.io.file_rows import FileRow
     from unpoison.scan.audit import Audit
@@ -42,7 +40,7 @@ def audit(
         list[str],
         argument(
             "LOG",
-            "Audit logs, or what 'screen' or 'ask' wrote; LOG.1, LOG.2 and so on are read too; - reads standard input.",
+            "Audit logs, or what 'screen' or 'ask' wrote; - reads standard input.",
         ),
     ],
     since: Annotated[str | None, option("WHEN", "Ignore older rows: 2026-03-01, or 24h, 7d, 2w ago.")] = None,
@@ -79,7 +77,7 @@ def audit(
             check_output(html, log)
     with Audit(None if since is None else moment(since, time.time()), Sources.of(sources)) as counted:
         counts = RowCounts("", most=MAX_REPORTED)
-        for log in _parts(logs):
+        for log in dict.fromkeys(logs):
             _count_log(log, counted, counts)
         report = counted.report(top)
     if as_json:
@@ -91,14 +89,6 @@ def audit(
         say(f"wrote {html}")
     say(counts.summary("read"))
     raise typer.Exit(ALERT if alert and report.flagged["document"] else counts.exit_code)
-
-
-def _parts(logs: list[str]) -> Iterator[str]:
-    """Every file, with the older parts of a rotated log before it; none twice."""
-    from unpoison.scan.audit_log import parts_of
-
-    every = (part for log in logs for part in ([log] if log == "-" else map(str, parts_of(log))))
-    yield from dict.fromkeys(every)
 
 
 def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:

@@ -1,4 +1,4 @@
-"""Audits a log: dropped documents with their questions, sources and times.
+"""Audits a log, saved screenings, or the output of `screen` and `ask`: dropped documents with questions and sources.
 
 Defenses drop at different rates: GRADA half of all documents, Guard one in fifty. So each count is compared with the
 ordinary drop rate of the same defense in this log, by the binomial distribution.
@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from scipy.special import bdtrc
 
-from unpoison.errors import InputError
-from unpoison.scan.audit_log import entry
+from unpoison.core.passages import Passage, Query, as_passages
+from unpoison.core.reasons import PROMPT_INJECTION
+from unpoison.errors import InputError, clip
+from unpoison.io.rows import QUERY_FIELDS
+from unpoison.report.rendering import excerpt
+from unpoison.scan.audit_log import VERSION, detail, entry
 from unpoison.scan.audit_report import KINDS, AuditReport, LogCount
-from unpoison.scan.audit_rows import Event, moment, read_event
+from unpoison.scan.documents import moment
+from unpoison.sources.allow import text_hash
 from unpoison.sources.sources import Sources
-from unpoison.types import Answer, Passage, Screening
+from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
 from unpoison.utils.closing import Closing
+from unpoison.utils.fences import digest_text
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["Audit", "audit_rows", "chance", "since"]
+__all__ = ["Audit", "Event", "Sighting", "chance", "read_event", "since"]
 
 CHANCE = 0.001
 """Maximum probability of a flagged number of drops by chance."""
@@ -59,9 +66,10 @@ class Audit(Closing):
 
     def __init__(self, since: float | None = None, sources: Sources | None = None) -> None:
         self._since, self._sources = since, sources
-        self._left_out = {"older": 0, "timeless": 0, "newer": 0, "watched": 0, "watched_hit": 0}
+        self._left_out = {"older": 0, "timeless": 0, "watched": 0, "watched_hit": 0}
         self._rows, self._held = 0, list[tuple[Any, ...]]()
         self._file = sqlite3.connect("", isolation_level=None)  # an anonymous file, deleted on closing
+        self._file.row_factory = sqlite3.Row
         self._file.create_function("chance", 3, chance, deterministic=True)
         self._file.executescript(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE sightings (answer INTEGER, time REAL, "
@@ -82,7 +90,6 @@ class Audit(Closing):
             self._left_out["timeless" if event.time is None else "older"] += 1
             return
         self._rows += 1
-        self._left_out["newer"] += event.newer
         self._left_out["watched"] += event.watched
         self._left_out["watched_hit"] += event.watched and any(seen.dropped for seen in event.sightings)
         self._held += self._sightings(event)
@@ -91,10 +98,7 @@ class Audit(Closing):
 
     def _sightings(self, event: Event) -> Iterator[tuple[Any, ...]]:
         for seen in event.sightings:
-            yield (
-                *(self._rows, event.time, event.defense, event.question, event.asked),
-                *(seen.document, seen.label, seen.source, seen.author, seen.dropped, seen.injection, seen.allow),
-            )
+            yield (self._rows, event.time, event.defense, event.question, event.asked, *seen)
 
     def _flush(self) -> None:
         self._file.execute("BEGIN")
@@ -102,7 +106,7 @@ class Audit(Closing):
         self._file.execute("COMMIT")
         self._held.clear()
 
-    def _ask(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def _ask(self, query: str, *values: object) -> Iterator[Any]:
         return self._file.execute(query, values)
 
     def report(self, top: int = 50) -> AuditReport:
@@ -138,57 +142,29 @@ class Audit(Closing):
 
     def _counts(self, kind: str, flagged: dict[str, int]) -> Iterator[LogCount]:
         """Everything of a kind that was dropped; updates `flagged`."""
-        column = {"question": "question", "document": "document", "source": "source", "author": "author"}[kind]
-        pairs = "document || char(0) || question"
-        for (
-            name,
-            label,
-            source,
-            author,
-            seen,
-            dropped,
-            expected,
-            pair,
-            injections,
-            first,
-            since,
-            attacked,
-            allow,
-            pages,
-        ) in self._ask(
-            f"SELECT {column}, max({'asked' if kind == 'question' else 'label'}), max(source), max(author), count(*), "  # noqa: S608  the column is ours
-            f"sum(dropped), sum(rate), count(DISTINCT CASE WHEN dropped THEN {pairs} END), sum(injection), min(time), "
-            "min(CASE WHEN dropped THEN time END), max(dropped AND question IN (SELECT question FROM temp.attacked)), "
-            "max(allow), count(DISTINCT CASE WHEN dropped THEN document END) "
-            f"FROM sightings JOIN rates USING (defense) WHERE {column} != '' GROUP BY 1 HAVING sum(dropped) > 0"
+        shown = {"question": ("asked", "", "", ""), "document": ("label", "source", "author", "allow")}
+        columns = zip(("label", "source", "author", "allow"), shown.get(kind, ("",) * 4))
+        described = ", ".join(f"{f'max({column})' if column else repr('')} AS {name}" for name, column in columns)
+        for row in self._ask(
+            f"SELECT {kind} AS name, {described}, count(*) AS seen, sum(dropped) AS dropped, sum(rate) AS expected, "  # noqa: S608  all of it is ours
+            "count(DISTINCT CASE WHEN dropped THEN document || char(0) || question END) AS pairs, "
+            "sum(injection) AS injections, min(CASE WHEN dropped THEN time END) AS first_dropped, "
+            "count(DISTINCT CASE WHEN dropped THEN document END) AS pages, "
+            "max(dropped AND question IN (SELECT question FROM temp.attacked)) AS flagged "
+            f"FROM sightings JOIN rates USING (defense) WHERE {kind} != '' GROUP BY 1 HAVING sum(dropped) > 0"
         ):
+            found = dict(row)
             # Each pair of document and question counts once, because defenses are deterministic.
-            share = pair / dropped
-            p = chance(pair, max(pair, round(seen * share)), expected * share)
-            under_attack = bool(attacked) and kind == "document"
-            is_flagged = under_attack or (pair >= MIN_DISTINCT and p < CHANCE)
-            flagged[kind] += is_flagged
-            if kind == "question" and is_flagged:
-                self._ask("INSERT INTO temp.attacked VALUES (?)", name)
-            known = kind == "document"
-            yield LogCount(
-                kind=kind,
-                name=name,
-                label=label if kind in ("document", "question") else "",
-                source=source if known else "",
-                author=author if known else "",
-                seen=seen,
-                dropped=dropped,
-                expected=expected,
-                chance=p,
-                pairs=pair,
-                injections=injections,
-                first=first,
-                first_dropped=since,
-                flagged=bool(is_flagged),
-                pages=pages,
-                allow=_allow(name, allow) if known and not injections else "",
-            )
+            share = found["pairs"] / found["dropped"]
+            p = chance(found["pairs"], max(found["pairs"], round(found["seen"] * share)), found["expected"] * share)
+            under_attack = bool(found["flagged"]) and kind == "document"
+            found["flagged"] = under_attack or (found["pairs"] >= MIN_DISTINCT and p < CHANCE)
+            flagged[kind] += found["flagged"]
+            if kind == "question" and found["flagged"]:
+                self._ask("INSERT INTO temp.attacked VALUES (?)", found["name"])
+            if kind == "document":
+                found["allow"] = "" if found["injections"] else _allow(found["name"], found["allow"])
+            yield LogCount(kind=kind, chance=p, **found)
 
     def _is_known(self, source: str) -> bool:
         return self._sources is not None and self._sources.spares(Passage("", source=source))
@@ -220,8 +196,6 @@ class Audit(Closing):
         left = self._left_out
         if left["older"] or left["timeless"]:
             yield f"skipped as older: {left['older']:,} rows; without a time: {left['timeless']:,}"
-        if left["newer"]:
-            yield f"{left['newer']:,} rows are of a newer version; unknown fields were ignored"
         if left["watched"]:
             hit = left["watched_hit"]
             yield f"in monitor mode: {count_noun(left['watched'], 'answer')}; {hit:,} would have lost a passage"
@@ -237,21 +211,6 @@ class Audit(Closing):
 def _allow(name: str, text: str) -> str:
     """The entry of a document in a list `allow`: the hash of its text, else its id; "" without both."""
     return text or ("" if name.startswith("#") else f"id:{name}")
-
-
-def audit_rows(rows: Iterable[Mapping[str, Any] | Screening | Answer], top: int = 50) -> AuditReport:
-    """The report on rows that all have a screening; use `Audit` for logs with other rows.
-
-    Raises:
-        InputError: A row has no screening.
-    """
-    with Audit() as audit:
-        for number, row in enumerate(rows, 1):
-            try:
-                audit.add(row)
-            except InputError as error:
-                raise InputError(f"row {number}: {error}") from None
-        return audit.report(top)
 
 
 def chance(dropped: int, seen: int, expected: float) -> float:
@@ -270,10 +229,184 @@ def since(text: str, now: float) -> float:
     number, unit = text[:-1], text[-1:]
     if unit in _SECONDS and number.isdecimal() and number.isascii() and len(number) <= 6:
         return now - int(number) * _SECONDS[unit]
-    seconds = None if text.replace(".", "", 1).isdecimal() else moment(text)
-    if seconds is None:
+    time = None if text.replace(".", "", 1).isdecimal() else moment(text)
+    if time is None:
         raise InputError(f"since must be a date such as 2026-03-01, or a time ago such as 24h or 7d, got {text!r}")
-    return seconds
+    return time.timestamp()
 
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+MAX_KEY = 200
+"""Maximum characters of an id; a longer one is replaced by its hash."""
+
+MAX_SOURCE = 500
+"""Maximum characters of a source or an author."""
+
+SHOWN = 160
+"""Maximum characters of a text in a report."""
+
+TIME_FIELDS = ("time", "timestamp", "date", "asked_at")
+
+
+class Sighting(NamedTuple):
+    """One document in one answer.
+
+    Attributes:
+        document: Its id, or # and a hash of its text.
+        label: The beginning of its text, "" if the log has no texts.
+        source, author: "" if unknown.
+        dropped: Whether it was dropped.
+        injection: Whether it was dropped for a prompt injection.
+        allow: The entry of its text in a policy's list `allow`, "" if the log has no texts.
+    """
+
+    document: str
+    label: str
+    source: str
+    author: str
+    dropped: bool
+    injection: bool = False
+    allow: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One question and the verdicts on its documents.
+
+    Attributes:
+        time: Seconds since 1970, None if unknown.
+        question: A hash of the question.
+        asked: The beginning of the question, "" if the log has no texts.
+        defense: The name of the defense.
+        sightings: The documents in retrieval order.
+        watched: Whether dropped documents were passed on nevertheless (`mode="monitor"`).
+    """
+
+    time: float | None
+    question: str
+    asked: str
+    defense: str
+    sightings: tuple[Sighting, ...]
+    watched: bool = False
+
+
+def read_event(fields: Mapping[str, Any]) -> Event:
+    """Read one row.
+
+    Raises:
+        InputError: It has no screening; the message says what is missing.
+    """
+    try:
+        if "audit" in fields:
+            return _read_log_line(fields)
+        if isinstance(fields.get("screening"), Mapping):
+            return _read_saved_row(fields, fields["screening"])
+        if "verdicts" in fields and "passages" in fields:
+            return _read_saved_row(fields, fields)
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        raise InputError(f"the screening cannot be read: {type(error).__name__}: {clip(str(error))}") from None
+    if isinstance(fields.get("error"), str):
+        raise InputError(f"was not screened: {fields['error'][:SHOWN]}")
+    raise InputError(
+        f"no screening: a row needs 'audit', or 'screening' with 'passages', got the fields "
+        f"{clip(sorted(map(str, fields)))}"
+    )
+
+
+def _read_log_line(fields: Mapping[str, Any]) -> Event:
+    """Read a line of the audit log; unknown fields of newer versions are ignored."""
+    version = fields["audit"]
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise InputError(f"audit must be the version of the row, 1 or more, got {clip(version)}")
+    passages = fields["passages"]
+    if not isinstance(passages, list) or not all(isinstance(p, Mapping) for p in passages):
+        raise InputError(f"passages must be a list of objects, got {clip(passages)}")
+    query = _text(fields, "query")
+    return Event(
+        _time(fields),
+        _text(fields, "query_hash")[:MAX_KEY] or _question(query),
+        excerpt(query, SHOWN),
+        _text(fields, "defense")[:MAX_KEY] or "unnamed",
+        tuple(map(_read_sighting, passages)),
+        watched=fields.get("action") == "monitor",
+    )
+
+
+def _read_sighting(fields: Mapping[str, Any]) -> Sighting:
+    kept, text = fields["kept"], _text(fields, "text")
+    if not isinstance(kept, bool):
+        raise InputError(f"kept must be true or false, got {clip(kept)}")
+    return Sighting(
+        _key(_text(fields, "id") or f"#{_text(fields, 'hash') or digest_text('passage', Passage(text).reading)}"),
+        excerpt(text, SHOWN),
+        _text(fields, "source")[:MAX_SOURCE],
+        _text(fields, "author")[:MAX_SOURCE],
+        not kept,
+        fields.get("injection") is True,
+        text_hash(text) if text else "",
+    )
+
+
+def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
+    """Read a row with its passages and a screening, as the line that a log has for it; the verdicts may be missing."""
+    query = next((fields[name] for name in QUERY_FIELDS if isinstance(fields.get(name), str)), None)
+    if query is None or fields.get("passages") is None:
+        raise InputError("a saved screening needs 'query' and 'passages'; audit the output of screen")
+    passages = as_passages(fields["passages"])
+    kept = _kept_positions(screening, len(passages))
+    injections = {verdict["index"] for verdict in screening.get("verdicts") or () if _is_injection(verdict)}
+    line = {name: fields.get(name) for name in TIME_FIELDS}
+    line |= {"audit": VERSION, "query": query, "defense": screening.get("defense")}
+    line["passages"] = [
+        {
+            **{name: getattr(passage, name) for name in ("id", "text", "source")},
+            "hash": digest_text("passage", passage.reading),
+            "author": detail(passage, "author"),
+            "kept": i in kept,
+            "injection": i not in kept and i in injections,
+        }
+        for i, passage in enumerate(passages)
+    ]
+    return _read_log_line(line)
+
+
+def _kept_positions(screening: Mapping[str, Any], k: int) -> list[int]:
+    """The kept positions, from their list or from the verdicts."""
+    if isinstance(screening.get("kept"), list):
+        kept = screening["kept"]
+    else:
+        kept = [verdict["index"] for verdict in screening["verdicts"] if verdict["kept"]]
+    if not all(type(i) is int and 0 <= i < k for i in kept):
+        raise InputError(f"the screening keeps {clip(kept)}, but the row has {k} passages")
+    return list(kept)
+
+
+def _is_injection(verdict: Mapping[str, Any]) -> bool:
+    parts = (verdict.get("parameters") or {}).get("clauses") or ()
+    return PROMPT_INJECTION in (verdict.get("code"), *(part[0] for part in parts))
+
+
+def _time(fields: Mapping[str, Any]) -> float | None:
+    times = (moment(fields.get(name)) for name in TIME_FIELDS)
+    return next((time.timestamp() for time in times if time is not None and time.year >= 1970), None)
+
+
+def _question(text: str) -> str:
+    return digest_text("query", Query(text).reading)
+
+
+def _key(name: str) -> str:
+    name = _sound(name)
+    return name if len(name) <= MAX_KEY else f"{name[:40]}…{digest_text('id', name)}"
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return _sound(value) if isinstance(value, str) else ""
+
+
+def _sound(text: str) -> str:
+    """The text without lone surrogates, which cannot be written to a file."""
+    return text.encode("utf-8", "replace").decode()

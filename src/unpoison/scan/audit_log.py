@@ -1,4 +1,4 @@
-"""The audit log: retrieved and dropped documents by question; rotating JSON Lines files with mode 600.
+"""The audit log: retrieved and dropped documents by question, in a file of JSON Lines with mode 600.
 
 A line contains the texts of question, passages, reasons and answer, or keyed hashes of them, by which the same question
 and document are recognised.
@@ -7,8 +7,8 @@ and document are recognised.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -25,12 +25,12 @@ from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import json_line
 from unpoison.io.journal import is_last_line_ended, write_all
 from unpoison.types import Answer, Screening, Verdict
-from unpoison.utils.checks import among, at_least
+from unpoison.utils.checks import among
 from unpoison.utils.closing import Closing
 from unpoison.utils.fences import digest_text
 from unpoison.utils.files import hold_lock, private
 
-__all__ = ["VERSION", "AuditLog", "detail", "entry", "parts_of"]
+__all__ = ["VERSION", "AuditLog", "detail", "entry"]
 
 VERSION = 1
 """Version of the format; readers ignore unknown fields of newer versions."""
@@ -132,10 +132,6 @@ def _round(value: float) -> float | None:
     return round(value, 6) if np.isfinite(value) else None
 
 
-MAX_PARTS = 1000
-"""Maximum number of parts of a log."""
-
-
 class AuditLog(Closing):
     """Appends one line for every screening or answer.
 
@@ -143,34 +139,23 @@ class AuditLog(Closing):
             log.record(Guard().screen(query, passages))
 
     A line is written atomically, so threads and processes may share a file. A truncated line, after a full disk or a
-    killed process, is terminated by the next one, and the audit counts it as unreadable. A full file becomes NAME.1,
-    which becomes NAME.2, and so on; the oldest is deleted. Files have mode 600. Lines are not synced to disk.
+    killed process, is terminated by the next one, and the audit counts it as unreadable. A file that was moved away, as
+    by logrotate, is created anew. Lines are not synced to disk.
 
     Args:
         path: The file; lines are appended.
         texts: `hash` writes keyed hashes instead of questions, texts, reasons and answers; ids, sources and authors are
             written in full. `keep` writes the texts. Hashes of several machines agree if they share
             UNPOISON_FENCE_KEY.
-        size: Maximum bytes of a file.
-        files: Maximum number of files with the current one; the log takes at most size * files bytes.
 
     Raises:
         OptionError: An option out of its range.
         InputError: The file cannot be opened.
     """
 
-    def __init__(
-        self,
-        path: str | PathLike[str],
-        *,
-        texts: Literal["hash", "keep"] = "hash",
-        size: int = 64 * 2**20,
-        files: int = 8,
-    ) -> None:
+    def __init__(self, path: str | PathLike[str], *, texts: Literal["hash", "keep"] = "hash") -> None:
         self.path = Path(path)
         self.texts = among("texts", texts, ("hash", "keep"))
-        self.size = at_least("size", size, 1)
-        self.files = at_least("files", files, 1, MAX_PARTS)
         self._lock = Lock()
         try:
             self._open()
@@ -203,9 +188,7 @@ class AuditLog(Closing):
         """
         line = json_line(fields)
         with self._lock:
-            self._current()
-            if os.fstat(self._file).st_size and os.fstat(self._file).st_size + len(line) > self.size:
-                self._rotate(len(line))
+            self._reopen_if_moved()
             # A truncated line cannot be removed, because another process may have appended to it: it is terminated.
             # Without the lock, a line that another process is writing would seem truncated.
             with hold_lock(self._file):
@@ -220,8 +203,7 @@ class AuditLog(Closing):
         private(self.path)
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def _current(self) -> None:
-        """Reopen the file if another process rotated it, or an operator moved it."""
+    def _reopen_if_moved(self) -> None:
         own = os.fstat(self._file)
         with suppress(FileNotFoundError):
             there = self.path.stat()
@@ -230,37 +212,3 @@ class AuditLog(Closing):
         old = self._file
         self._open()
         os.close(old)
-
-    def _rotate(self, length: int) -> None:
-        """Rotate the files; the first of several processes does it, and the others continue in the new file."""
-        with _alone(self.path.with_name(f"{self.path.name}.lock")):
-            self._current()
-            if os.fstat(self._file).st_size + length <= self.size:
-                return
-            for number in range(self.files - 1, 0, -1):
-                with suppress(FileNotFoundError):
-                    os.replace(self._part(number - 1), self._part(number))
-            if self.files == 1:
-                self.path.unlink(missing_ok=True)
-            self._current()
-
-    def _part(self, number: int) -> Path:
-        return self.path if number == 0 else self.path.with_name(f"{self.path.name}.{number}")
-
-
-def parts_of(path: str | PathLike[str]) -> list[Path]:
-    """The files of a rotated log, the oldest first: NAME.2, NAME.1, NAME."""
-    own = Path(path)
-    older = (own.with_name(f"{own.name}.{number}") for number in range(MAX_PARTS, 0, -1))
-    return [*(part for part in older if part.is_file()), own]
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock between processes, if the system supports it."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    try:
-        with hold_lock(file):
-            yield
-    finally:
-        os.close(file)

@@ -35,7 +35,7 @@ class LogCount:
         chance: Probability of this number of pairs by chance, in [0, 1].
         pairs: Number of different dropped pairs of document and question.
         injections: Number of drops for a prompt injection.
-        first, first_dropped: Seconds since 1970, None if the log has no times.
+        first_dropped: Seconds since 1970, None if the log has no times.
         flagged: Whether there are two pairs or more with a chance below 0.001; documents also if they were dropped for
             a question under attack.
         pages: Number of different dropped documents.
@@ -53,7 +53,6 @@ class LogCount:
     chance: float
     pairs: int
     injections: int
-    first: float | None
     first_dropped: float | None
     flagged: bool
     pages: int = 1

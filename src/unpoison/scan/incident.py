@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from math import ceil, log
 from typing import Any
@@ -28,25 +28,19 @@ from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import run
-from unpoison.scan.statements import says, statements
-from unpoison.text.canonical import canonical
-from unpoison.text.prompt_injection import THRESHOLD, injection
+from unpoison.scan.statements import STATED, Stance, Suspect, says, suspects_among
 
 __all__ = [
     "BudgetError",
     "DocumentVerdict",
     "Incident",
     "Proof",
-    "Suspect",
     "Trials",
     "WrongCount",
+    "conclude",
     "find_culprits",
-    "suspects_among",
     "trace",
 ]  # fmt: skip
-
-HINT, STATED = 0.25, 0.6
-"""Minimum strength of a statement that may be behind an answer, and of one that clearly states it."""
 
 BESIDE = 0.75
 """Without a model, documents with this share of the highest strength are named too."""
@@ -66,75 +60,6 @@ DOUBT, MAX_LOOKS = 0.05, 8
 
 class BudgetError(UnpoisonError):
     """The budget of questions is exhausted."""
-
-
-class Stance(StrEnum):
-    """The position of a document on the answer."""
-
-    STATES = "states the wrong answer, or gives orders"
-    SILENT = "does not state the wrong answer"
-    RIGHT = "states what is right"
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A document that may be behind the answer.
-
-    Attributes:
-        id: The name of the document.
-        text: Its text, after its title.
-        stated: How explicitly it states the wrong answer, in [0, 1].
-        right: How explicitly it states a right answer, in [0, 1]; 0 if none is known.
-        near: Tie-breaker: similarity to the question, and whether it was read, in [0, 1].
-    """
-
-    id: str
-    text: str
-    stated: float
-    right: float = 0.0
-    near: float = 0.0
-
-    @property
-    def standing(self) -> Stance:
-        """Whether its text can be behind the wrong answer; independent of any reply."""
-        if self.right >= STATED and self.stated < STATED:
-            return Stance.RIGHT
-        ordered = self.stated < HINT and injection(canonical(self.text).text).probability > THRESHOLD
-        return Stance.STATES if self.stated >= HINT or ordered else Stance.SILENT
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values, without the text."""
-        return {"id": self.id, "stated": round(self.stated, 4), "standing": self.standing.value}
-
-
-def suspects_among(
-    question: str,
-    answers: Sequence[str],
-    documents: Mapping[str, str],
-    right: Sequence[str] = (),
-    near: Mapping[str, float] | None = None,
-) -> list[Suspect]:
-    """Documents by how explicitly they state a wrong answer, then by `near`.
-
-    Args:
-        question: The question.
-        answers: The wrong answer, or the wrong part of it, and other wrong answers that replaced it.
-        documents: Texts by name.
-        right: Known right answers.
-        near: Tie-breakers by name, in [0, 1].
-    """
-    names, texts = list(documents), list(documents.values())
-    wrong, agree = _strengths(question, answers, texts), _strengths(question, right, texts)
-    near = near or {}
-    suspects = [Suspect(*fields, near.get(fields[0], 0.0)) for fields in zip(names, texts, wrong, agree)]
-    return sorted(suspects, key=lambda one: -round(one.stated + one.near, 9))
-
-
-def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """How explicitly each text states one of the answers, in [0, 1]; 0 without an answer."""
-    if not answers:
-        return [0.0] * len(texts)
-    return [max(map(float, shares)) for shares in zip(*(statements(question, answer, texts) for answer in answers))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +315,29 @@ class Incident:
         return json.dumps(self.to_dict(), ensure_ascii=True, indent=2) + "\n"
 
 
+def conclude(
+    trials: Trials, suspects: Callable[[], Sequence[Suspect]], right: Sequence[str] = (), *, repair: bool = False
+) -> Incident:
+    """Prove which documents are behind the wrong answer; with `repair`, the guilty ones are to stay withheld."""
+    found = Incident(trials.question, trials.answers[0], DocumentVerdict.UNFINISHED)
+    try:
+        if not trials.count(()).wrong:
+            return replace(found, verdict=DocumentVerdict.NOT_REPRODUCED)
+        proofs = find_culprits(trials, suspects, right)
+        found = replace(found, verdict=DocumentVerdict.NO_DOCUMENT, proofs=tuple(proofs))
+        if not found.guilty:
+            return replace(found, verdict=DocumentVerdict.NOT_MOVED) if proofs else found
+        found = replace(found, verdict=DocumentVerdict.PROVEN, quarantined=found.guilty if repair else ())
+        count, after = trials.count(found.guilty), trials.reply(found.guilty)
+        found = replace(found, after=after)
+        if not repair:
+            return found
+        good = not count.wrong and (not right or any(says(trials.question, after, one) for one in right))
+        return replace(found, verdict=DocumentVerdict.REPAIRED if good else DocumentVerdict.NOT_RIGHT)
+    except BudgetError as error:
+        return replace(found, notes=(str(error),))
+
+
 def trace(
     question: str,
     answer: str,
@@ -430,21 +378,4 @@ def trace(
     if writer is None:
         found = Incident(question, answer, DocumentVerdict.NAMED, tuple(suspects()))
         return found if found.guilty else Incident(question, answer, DocumentVerdict.NOT_STATED, found.suspects)
-    verdict, proofs, after, notes = DocumentVerdict.UNFINISHED, list[Proof](), None, list[str]()
-    try:
-        if not trials.count(()).wrong:
-            verdict = DocumentVerdict.NOT_REPRODUCED
-        else:
-            proofs = find_culprits(trials, suspects, right)
-            guilty = any(proof.document.standing is Stance.STATES for proof in proofs)
-            verdict = (
-                DocumentVerdict.PROVEN
-                if guilty
-                else DocumentVerdict.NOT_MOVED
-                if proofs
-                else DocumentVerdict.NO_DOCUMENT
-            )
-            after = trials.reply([proof.document.id for proof in proofs]) if proofs else None
-    except BudgetError as error:
-        notes.append(str(error))
-    return Incident(question, answer, verdict, tuple(suspects()), tuple(proofs), (), after, trials.asked, tuple(notes))
+    return replace(conclude(trials, suspects, right), suspects=tuple(suspects()), asked=trials.asked)

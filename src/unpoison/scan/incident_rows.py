@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.retrieval.bm25 import BM25Retriever
-from unpoison.scan.audit_log import parts_of
 
 __all__ = ["Case", "read_case"]
 
@@ -42,7 +41,7 @@ def read_case(file: str, row: str | None = None, question: str | None = None, k:
     """Read the selected row or, from a file with one document per line, the documents that may have been read.
 
     Args:
-        file: A log (with the older parts of a rotated log), rows with passages, a table of complaints, or documents.
+        file: A log, rows with passages, a table of complaints, or documents.
         row: The line number, the id, or the beginning of the request's id; None if there is only one row.
         question: The question, which selects rows and documents.
         k: Number of documents in a prompt.
@@ -50,24 +49,19 @@ def read_case(file: str, row: str | None = None, question: str | None = None, k:
     Raises:
         InputError: No such row, or several; an unusable row or document.
     """
-    records = _records(file)
-    first = next(records, None)
-    if first is None:
-        raise InputError(f"{file} has no rows; pass rows with passages, or one document per line")
-    every = chain([first], records)
-    if row is not None or "text" not in first.fields or "passages" in first.fields:
-        return _case(_find(every, row, question).fields)
-    passages = as_passages([_usable(record) for record in every])
-    if question is not None and len(passages) > k:
-        named = (p if p.id is not None else Passage(p.text, id=str(i)) for i, p in enumerate(passages))
-        passages = BM25Retriever(named).retrieve(question, DEEPER * k)
-    return Case(None, None, (), passages)
-
-
-def _records(file: str) -> Iterator[FileRow]:
-    for part in [file] if file == "-" else map(str, parts_of(file)):
-        with open_source(part) as source:
-            yield from source
+    with open_source(file) as source:
+        records = iter(source)
+        first = next(records, None)
+        if first is None:
+            raise InputError(f"{file} has no rows; pass rows with passages, or one document per line")
+        every = chain([first], records)
+        if row is not None or "text" not in first.fields or "passages" in first.fields:
+            return _case(_find(every, row, question).fields)
+        passages = as_passages([_usable(record) for record in every])
+        if question is not None and len(passages) > k:
+            named = (p if p.id is not None else Passage(p.text, id=str(i)) for i, p in enumerate(passages))
+            passages = BM25Retriever(named).retrieve(question, DEEPER * k)
+        return Case(None, None, (), passages)
 
 
 def _usable(record: FileRow) -> Mapping[str, Any]:

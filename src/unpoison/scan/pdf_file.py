@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.errors import InputError
-from unpoison.scan.office_file import MIN_POINTS, OfficeFile, hidden_lines
+from unpoison.scan.office_files import MIN_POINTS, OfficeFile, hidden_lines
 from unpoison.utils.extras import require
 
 __all__ = ["read_pdf_file"]

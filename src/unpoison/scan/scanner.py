@@ -36,7 +36,7 @@ from unpoison.utils.checks import within
 __all__ = ["judge_documents", "scan"]
 
 READING = ("its encoding was guessed", "it declares", "bytes that are not")
-"""Beginnings of the notes about guessed or lost characters (`scan.encodings`)."""
+"""Beginnings of the notes about guessed or lost characters (`scan.text_files`)."""
 
 COMPANIONS = 3
 """Neighbours of each checked unit whose own questions are asked too, if only some documents are checked."""

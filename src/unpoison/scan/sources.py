@@ -15,13 +15,11 @@ from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.scan.documents import Document, UnreadDocument, unique_name
-from unpoison.scan.encodings import decode
 from unpoison.scan.hidden_text import read_page
+from unpoison.scan.office_files import read_spreadsheet, read_word_file
 from unpoison.scan.pdf_file import read_pdf_file
-from unpoison.scan.spreadsheet import read_spreadsheet
 from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
-from unpoison.scan.table_file import table_rows
-from unpoison.scan.word_file import read_word_file
+from unpoison.scan.text_files import decode, table_rows
 
 __all__ = ["folder_documents", "open_documents", "read_documents"]
 

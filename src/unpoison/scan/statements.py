@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from enum import StrEnum
 from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +15,15 @@ from numpy.typing import NDArray
 from unpoison.models.prompts import informative
 from unpoison.text.answer_forms import MAX_ANSWER_CHARS
 from unpoison.text.answers import relation
+from unpoison.text.canonical import canonical
+from unpoison.text.prompt_injection import THRESHOLD, injection
 from unpoison.text.questions import read_question
 from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
 
-__all__ = ["MAX_REPLY", "claim", "says", "statements"]
+__all__ = ["MAX_REPLY", "STATED", "Stance", "Suspect", "claim", "says", "statements", "suspects_among"]
+
+HINT, STATED = 0.25, 0.6
+"""Minimum strength of a statement that may be behind an answer, and of one that clearly states it."""
 
 MAX_REPLY = 10_000
 """Characters of a reply that are read."""
@@ -114,3 +122,72 @@ def _stems(text: str) -> frozenset[str]:
 def _number(word: str) -> str:
     """The stem of a word; numbers without thousands separators."""
     return stem(word.replace(",", "")) if word[:1].isdecimal() else word
+
+
+class Stance(StrEnum):
+    """The position of a document on the answer."""
+
+    STATES = "states the wrong answer, or gives orders"
+    SILENT = "does not state the wrong answer"
+    RIGHT = "states what is right"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A document that may be behind the answer.
+
+    Attributes:
+        id: The name of the document.
+        text: Its text, after its title.
+        stated: How explicitly it states the wrong answer, in [0, 1].
+        right: How explicitly it states a right answer, in [0, 1]; 0 if none is known.
+        near: Tie-breaker: similarity to the question, and whether it was read, in [0, 1].
+    """
+
+    id: str
+    text: str
+    stated: float
+    right: float = 0.0
+    near: float = 0.0
+
+    @property
+    def standing(self) -> Stance:
+        """Whether its text can be behind the wrong answer; independent of any reply."""
+        if self.right >= STATED and self.stated < STATED:
+            return Stance.RIGHT
+        ordered = self.stated < HINT and injection(canonical(self.text).text).probability > THRESHOLD
+        return Stance.STATES if self.stated >= HINT or ordered else Stance.SILENT
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values, without the text."""
+        return {"id": self.id, "stated": round(self.stated, 4), "standing": self.standing.value}
+
+
+def suspects_among(
+    question: str,
+    answers: Sequence[str],
+    documents: Mapping[str, str],
+    right: Sequence[str] = (),
+    near: Mapping[str, float] | None = None,
+) -> list[Suspect]:
+    """Documents by how explicitly they state a wrong answer, then by `near`.
+
+    Args:
+        question: The question.
+        answers: The wrong answer, or the wrong part of it, and other wrong answers that replaced it.
+        documents: Texts by name.
+        right: Known right answers.
+        near: Tie-breakers by name, in [0, 1].
+    """
+    names, texts = list(documents), list(documents.values())
+    wrong, agree = _strengths(question, answers, texts), _strengths(question, right, texts)
+    near = near or {}
+    suspects = [Suspect(*fields, near.get(fields[0], 0.0)) for fields in zip(names, texts, wrong, agree)]
+    return sorted(suspects, key=lambda one: -round(one.stated + one.near, 9))
+
+
+def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """How explicitly each text states one of the answers, in [0, 1]; 0 without an answer."""
+    if not answers:
+        return [0.0] * len(texts)
+    return [max(map(float, shares)) for shares in zip(*(statements(question, answer, texts) for answer in answers))]
