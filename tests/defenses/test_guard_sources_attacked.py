@@ -49,17 +49,15 @@ DISPUTED = [
 ]
 
 
-@pytest.mark.parametrize("prefer", ["older", "newer", "field:state=approved", "field:state=draft", None])
 @pytest.mark.parametrize("on_dispute", ["show", "majority"])
-def test_a_stranger_on_one_side_of_a_dispute_neither_dates_nor_approves_nor_names_it(prefer, on_dispute):
-    policy = {**KNOWN, "prefer": prefer}
+def test_a_stranger_on_one_side_of_a_dispute_neither_dates_nor_approves_nor_names_it(on_dispute):
     strangers = [
         page(f"It is now {n} days.", f"aa{i}.example/", date=date, state=state)
         for n in (14, 30)
         for i, (date, state) in enumerate([("1900-01-01", "approved"), ("2999-01-01", "draft")])
     ]
-    before = answered(DISPUTED, policy, on_dispute=on_dispute)
-    after = answered([*strangers, *DISPUTED], policy, on_dispute=on_dispute)
+    before = answered(DISPUTED, on_dispute=on_dispute)
+    after = answered([*strangers, *DISPUTED], on_dispute=on_dispute)
     assert (before.status, after.status) == ("disputed", "disputed")
     assert after.text == before.text
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import pickle  # noqa: TID251  what frameworks do with a component
-from typing import Any
 
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.embeddings import FakeEmbeddings
-from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from integrations.frameworks import QUERY, TEXTS, DropsStadium
@@ -57,50 +54,11 @@ def test_a_screened_retriever_is_a_retriever() -> None:
     assert ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS)).screening.defense == "guard"
 
 
-def test_a_runnable_in_a_chain_keeps_the_question() -> None:
-    prompt = ChatPromptTemplate.from_template("{documents}\n{query}")
-    chain = (
-        {"documents": Fixed(documents=DOCUMENTS), "query": RunnablePassthrough()}
-        | RunnablePassthrough.assign(documents=ScreeningCompressor(DropsStadium()).as_runnable())
-        | RunnablePassthrough.assign(documents=lambda given: "\n".join(d.page_content for d in given["documents"]))
-        | prompt
-        | RunnableLambda(lambda messages: messages.to_string())
-    )
-    output = chain.invoke(QUERY)
-    assert output.endswith(QUERY)
-    assert TEXTS[0] in output
-    assert "Levi's Stadium" not in output
-    assert asyncio.run(chain.ainvoke(QUERY)) == output
-
-
-@pytest.mark.parametrize("documents", [None, "text", ["text"], [*DOCUMENTS, None]])
-def test_a_runnable_refuses_what_is_no_document(documents: Any) -> None:
-    with pytest.raises(InputError, match="documents must be a list of LangChain documents"):
-        ScreeningCompressor(DropsStadium()).as_runnable().invoke({"query": QUERY, "documents": documents})
-
-
 def test_a_compressor_can_be_pickled() -> None:
     compressor = ScreeningCompressor("grada:keep=2", mode="enforce", annotate=True, exempt=["id-4"])
     document = pickle.loads(pickle.dumps(compressor))  # noqa: S301  our own
     assert dict(document) == dict(compressor)
     assert document.compress_documents(DOCUMENTS, QUERY) == compressor.compress_documents(DOCUMENTS, QUERY)
-
-
-def test_traces_show_the_screening() -> None:
-    from langchain_core.callbacks import BaseCallbackHandler
-
-    names: list[Any] = []
-
-    class Handler(BaseCallbackHandler):
-        def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
-            names.append((kwargs["name"], kwargs.get("parent_run_id") is not None))
-
-    compressor = ScreeningCompressor(DropsStadium())
-    assert same(list(compressor.compress_documents(DOCUMENTS, QUERY, [Handler()])), KEPT)
-    assert same(list(asyncio.run(compressor.acompress_documents(DOCUMENTS, QUERY, [Handler()]))), KEPT)
-    retriever = ScreenedRetriever(retriever=Fixed(documents=DOCUMENTS), screening=compressor)
-    retriever.invoke(QUERY, config={"callbacks": [Handler()]})
-    assert names == [("screen", False), ("screen", False), ("screen", True)]
 
 
 def test_a_store_is_told_to_become_a_retriever():

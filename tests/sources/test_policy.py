@@ -117,8 +117,6 @@ WRONG = {
     "known: [docs/../../x/**]": "cannot match anything",
     "known: ['*a*a*a*a*a*a*a*a*a*a*a']": "more than 10 stars",
     "known: ['/']": "cannot match anything",
-    "prefer: best": "prefer must be older, newer or field:NAME=value",
-    "prefer: 'field:state'": "prefer must be older, newer or field:NAME=value",
     "history: [a]": "history must be the path of a file",
     "- known": "must contain keys with values",
     "known: *all": r"is not valid YAML \(line 1: ",
@@ -161,8 +159,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_what_can_be_used() -> None:
-    policy = Policy.of({"origin": "path:1", "fresh": "2 weeks", "prefer": "field:state=approved"})
-    assert (policy.origin, policy.fresh, policy.prefer) == ("path:1", 14, "field:state=approved")
+    policy = Policy.of({"origin": "path:1", "fresh": "2 weeks"})
+    assert (policy.origin, policy.fresh) == ("path:1", 14)
     assert Policy.of(policy) is policy
     assert not policy.informed
     assert Policy.of({"known": ["a.example"]}).informed

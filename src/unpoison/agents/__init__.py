@@ -5,7 +5,7 @@
     page = screen_tool_result("fetch", page).value
 
 The names are imported when they are first used. Adapters to frameworks are a file each: `unpoison.agents.langchain`,
-`llamaindex`, `haystack`, `openai_agents`, `pydantic_ai`.
+`openai_agents`, `pydantic_ai`.
 """
 
 from __future__ import annotations

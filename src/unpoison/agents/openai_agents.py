@@ -7,23 +7,22 @@ from unpoison.utils.extras import require
 
 require("agents.tool_guardrails", "the adapter for the OpenAI Agents SDK")
 
-import copy
 import json
-from collections.abc import Iterable
 from typing import Any
 
-from agents import FunctionTool, Tool, ToolGuardrailFunctionOutput, ToolOutputGuardrail, ToolOutputGuardrailData
+from agents import ToolGuardrailFunctionOutput, ToolOutputGuardrail, ToolOutputGuardrailData
 from pydantic_core import to_jsonable_python
 
 from unpoison.agents.screening import ScreenedResult
 from unpoison.agents.tool_screener import Policy, ToolScreener
-from unpoison.errors import OptionError, clip
 
-__all__ = ["screening_guardrail", "screening_tools"]
+__all__ = ["screening_guardrail"]
 
 
 def screening_guardrail(policy: Policy = None) -> ToolOutputGuardrail[Any]:
     """A guardrail for `function_tool(tool_output_guardrails=[...])` and for MCP servers, which take the same option.
+
+    A tool that exists already takes it as its attribute `tool_output_guardrails`; hosted tools have none.
 
     A result without a finding passes unchanged. Any other is replaced by one text: the redacted result, as JSON if it
     was not a text, or a sentence that it was blocked. The SDK's record of the guardrail (`output_info`) lists the
@@ -45,26 +44,6 @@ def screening_guardrail(policy: Policy = None) -> ToolOutputGuardrail[Any]:
         return ToolGuardrailFunctionOutput.reject_content(_message(screened), screened.to_dict())
 
     return ToolOutputGuardrail(screen, "unpoison")
-
-
-def screening_tools(tools: Iterable[Tool], policy: Policy = None) -> list[FunctionTool]:
-    """Copies of function tools that have the guardrail, such as those of `agent.as_tool()`.
-
-    Raises:
-        OptionError: A hosted tool, whose results cannot be screened here; or a setting out of its range.
-    """
-    guardrail = screening_guardrail(policy)
-    twins = []
-    for tool in tools:
-        if not isinstance(tool, FunctionTool):
-            raise OptionError(
-                f"the results of {clip(tool.name)} cannot be screened, for it is no function tool: "
-                "pass function tools only"
-            )
-        twin = copy.copy(tool)
-        twin.tool_output_guardrails = [guardrail, *(tool.tool_output_guardrails or ())]
-        twins.append(twin)
-    return twins
 
 
 def _message(screened: ScreenedResult) -> str:

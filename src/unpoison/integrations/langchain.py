@@ -14,11 +14,10 @@ from typing import Any
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun, Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
-from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import ConfigDict, PrivateAttr
 
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, OptionError, clip, nearest
+from unpoison.errors import OptionError, clip, nearest
 from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
 from unpoison.scan.audit_log import AuditLog
 from unpoison.types import Passage
@@ -83,39 +82,19 @@ class ScreeningCompressor(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """The documents to trust. With callbacks, traces show the screening as a run called "screen".
+        """The documents to trust.
 
         Raises:
             InputError: An unusable query or document; only in mode `enforce`.
             ModelError: A model failed; only in mode `enforce`. Nothing is returned unscreened.
         """
-        if not callbacks:
-            return self._screener.screen(query, documents).documents
-        return self.as_runnable().invoke({"query": query, "documents": documents}, {"callbacks": callbacks})
+        return self._screener.screen(query, documents).documents
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """`compress_documents` for asyncio."""
-        if not callbacks:
-            return (await self._screener.ascreen(query, documents)).documents
-        return await self.as_runnable().ainvoke({"query": query, "documents": documents}, {"callbacks": callbacks})
-
-    def as_runnable(self) -> Runnable[Mapping[str, Any], list[Document]]:
-        """A runnable from `{"query": ..., "documents": [...]}` to the documents to trust.
-
-        `RunnablePassthrough.assign(documents=ScreeningCompressor().as_runnable())` keeps what else is in a chain.
-        """
-
-        def screen(given: Mapping[str, Any]) -> list[Document]:
-            query, documents = _fields(given)
-            return self.compress_documents(documents, query)
-
-        async def ascreen(given: Mapping[str, Any]) -> list[Document]:
-            query, documents = _fields(given)
-            return await self.acompress_documents(documents, query)
-
-        return RunnableLambda(screen, ascreen, name="screen")
+        return (await self._screener.ascreen(query, documents)).documents
 
 
 class ScreenedRetriever(BaseRetriever):
@@ -148,22 +127,13 @@ class ScreenedRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         documents = self.retriever.invoke(query, config={"callbacks": run_manager.get_child()})
-        return list(self.screening.compress_documents(documents, query, run_manager.get_child()))
+        return list(self.screening.compress_documents(documents, query))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
         documents = await self.retriever.ainvoke(query, config={"callbacks": run_manager.get_child()})
-        return list(await self.screening.acompress_documents(documents, query, run_manager.get_child()))
-
-
-def _fields(given: Mapping[str, Any]) -> tuple[str, list[Document]]:
-    if not isinstance(given, Mapping) or "query" not in given or "documents" not in given:
-        raise InputError(f"the runnable takes {{'query': str, 'documents': [...]}}, got {clip(given)}")
-    documents = given["documents"]
-    if not isinstance(documents, Sequence) or not all(isinstance(document, Document) for document in documents):
-        raise InputError(f"documents must be a list of LangChain documents, got {clip(documents)}")
-    return given["query"], list(documents)
+        return list(await self.screening.acompress_documents(documents, query))
 
 
 def _passage(document: Document) -> Passage:

@@ -22,7 +22,7 @@ __all__ = ["LISTS", "Pattern", "Policy", "is_exact", "parse_pattern"]
 LISTS: tuple[Level, ...] = ("blocked", "open", "known", "trusted")
 """The lists of patterns; between patterns of equal length, the earlier list wins."""
 
-KEYS = ("origin", "fresh", *LISTS, "allow", "prefer", "history")
+KEYS = ("origin", "fresh", *LISTS, "allow", "history")
 
 MAX_FILE_BYTES = 1_000_000
 """Maximum bytes of a policy file."""
@@ -222,7 +222,6 @@ class Policy:
         origin: The rule of origin: `domain`, `host`, `path:N`, `field:NAME`.
         fresh: Days for which an origin stays fresh after it was first seen; 0 for none.
         patterns: Each pattern with its list.
-        prefer: The side of a dispute to show first: "", `older`, `newer`, or `field:NAME=value`.
         allow: Passages exempt from the style check: ids, hashes, sources (`sources.allow.Allowed`).
         history: The file of the history, relative to the policy's file; None without one.
     """
@@ -230,7 +229,6 @@ class Policy:
     origin: str = "domain"
     fresh: int = 0
     patterns: tuple[Listed, ...] = field(default=(), repr=False)
-    prefer: str = ""
     history: Path | None = None
     allow: tuple[str, ...] = ()
     _by_key: Mapping[str, Sequence[Listed]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -272,7 +270,6 @@ class Policy:
             rule,
             _days(keys.get("fresh", 0), where),
             _patterns(keys, where),
-            _preference(keys.get("prefer"), where),
             _history(keys.get("history"), where, folder),
             tuple(str(name) for name in _texts(keys.get("allow"), f"{where}: allow")),
         )
@@ -368,16 +365,6 @@ def _texts(value: object, name: str) -> list[object]:
     if not isinstance(value, (list, tuple)):
         raise OptionError(f"{name} must be a list such as [docs.example], got {clip(value)}; put it in brackets")
     return list(value)
-
-
-def _preference(value: object, where: str) -> str:
-    if value in (None, "older", "newer"):
-        return str(value or "")
-    if isinstance(value, str) and value.startswith("field:"):
-        name, equal, wanted = value.removeprefix("field:").partition("=")
-        if name.strip() and equal and wanted.strip():
-            return f"field:{name.strip()}={wanted.strip()}"
-    raise OptionError(f"{where}: prefer must be older, newer or field:NAME=value, got {clip(value)}")
 
 
 def _history(value: object, where: str, folder: Path | None) -> Path | None:

@@ -84,7 +84,7 @@ class Sources:
 
     Args:
         policy: A YAML file or a mapping: lists of patterns `trusted`, `known`, `open`, `blocked`, and `origin`,
-            `fresh`, `prefer`, `history`; None without a policy.
+            `fresh`, `history`; None without a policy.
         history: An SQLite file, created if missing; a `History`; None for the policy's history, else for memory.
         today: Returns the current day.
 

@@ -1,4 +1,4 @@
-"""The answer from claims: the leading one, or both sides of a dispute, in the order that the source policy prefers."""
+"""The answer from claims: the leading one, or both sides of a dispute."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unpoison.models.requests import Flow, generate
 from unpoison.sources import Sources
 from unpoison.text.values import agree, answers_kind, wanted
 
-__all__ = ["answer_from_claims", "sort_by_preference"]
+__all__ = ["answer_from_claims"]
 
 PROOF = (
     "grouped, weighted plurality: the answers of one form that sources that count give weigh more than all else that "
@@ -50,10 +50,8 @@ def answer_from_claims(
         return replace(answer, status="none")
     plain.close()
     sides = [findings.sides[n] for n in (0, *findings.rivals)]
-    prefer = sources.policy.prefer if sources is not None else ""
-    if not prefer and set.intersection(*(set(side.origins) for side in sides)):
-        prefer = "newer"  # one source contradicts itself
-    sides = sort_by_preference(sides, screening.passages, prefer)
+    if set.intersection(*(set(side.origins) for side in sides)):  # one source contradicts itself
+        sides = _newest_first(sides, screening.passages)
     lead = sides[0]
     details = {"claim": lead.text}
     guarantee = findings.guarantee if sources is not None and sources.informed else None
@@ -83,24 +81,10 @@ def answer_from_claims(
     return replace(base, text=reply.text) if usable else base
 
 
-def sort_by_preference(claims: Sequence[Claim], passages: Sequence[Passage], prefer: str) -> list[Claim]:
-    """The sides of a dispute, those preferred by the policy first; otherwise in their order.
-
-    Args:
-        claims: The sides, the heaviest first.
-        passages: All passages of the question.
-        prefer: "", `older`, `newer` or `field:NAME=value` (`sources.Policy.prefer`).
-    """
-    if prefer.startswith("field:"):
-        name, _, wanted = prefer.removeprefix("field:").partition("=")
-        return sorted(claims, key=lambda c: not any(str(passages[i].metadata.get(name)) == wanted for i in c.passages))
-    if not prefer:
-        return list(claims)
-    dates = [[date for i in claim.passages if (date := _date(passages[i]))] for claim in claims]
-    if not all(dates):  # a side without a date is neither older nor newer
-        return list(claims)
-    order = sorted(range(len(claims)), key=lambda n: min(dates[n]) if prefer == "older" else max(dates[n]))
-    return [claims[n] for n in (order if prefer == "older" else reversed(order))]
+def _newest_first(claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Claim]:
+    """The sides of a dispute by their newest passage; in their order if a side has no date."""
+    dates = [max((_date(passages[i]) for i in claim.passages), default="") for claim in claims]
+    return [claims[n] for n in sorted(range(len(claims)), key=dates.__getitem__)[::-1]] if all(dates) else list(claims)
 
 
 def _date(passage: Passage) -> str:
