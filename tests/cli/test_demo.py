@@ -9,21 +9,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> tuple[str, str]:
-    """What the demo prints, and its page."""
+def made() -> str:
+    """What the demo prints."""
     from typer.testing import CliRunner
 
     from unpoison.cli import app
 
-    page = tmp_path_factory.mktemp("demo") / "demo.html"
-    result = CliRunner().invoke(app, ["demo", "--html", str(page)])
+    result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 0, result.exception
     assert result.stderr == ""
-    return result.stdout, page.read_text(encoding="utf-8")
+    return result.stdout
 
 
 def test_known_sources_reveal_a_lie_that_style_does_not(made):
-    rows = {line[2:24].strip(): (line[24:52].strip(), line[52:].strip()) for line in made[0].splitlines()}
+    rows = {line[2:24].strip(): (line[24:52].strip(), line[52:].strip()) for line in made.splitlines()}
     assert rows["texts alone"] == ("Gothenburg", "Gothenburg"), "style alone does not find it"
     assert rows["one vote a domain"] == ("Stockholm, agreed", "both, disputed")
     assert rows["four domains known"] == ("Stockholm, agreed", "Stockholm, agreed")
@@ -33,19 +32,15 @@ def test_readme_and_the_demo_say_the_same(made):
     """The sample's row of the front page is what the demo prints."""
     front = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = [line for line in front.splitlines() if line.startswith("| ") and "sample" in line]
-    (line,) = [line for line in made[0].splitlines() if line.strip().startswith("guard ")]
+    (line,) = [line for line in made.splitlines() if line.strip().startswith("guard ")]
     printed = [int(share) for share in re.findall(r"(\d+) %", line)]
     _, _, written_one, _, _ = printed
     measured = [round(float(row.split(" | ")[1].split()[0])) for row in rows]
     assert measured == [written_one]
 
 
-def test_the_page_shows_a_saved_and_a_missed_question(made):
-    assert made[1].count("<svg") == 8
-
-
 def test_its_three_acts_are_short(made):
-    lines = made[0].partition("Next:")[0].splitlines()
+    lines = made.partition("Next:")[0].splitlines()
     assert 24 <= len(lines) <= 54
     assert max(map(len, lines)) <= 80
     poisons = [line for line in lines if line.startswith("  POISON")]
@@ -58,9 +53,3 @@ def test_its_three_acts_are_short(made):
     assert (one, three) <= (33, 38), "short texts: with the question in front a third is still read"
     assert one_written > 50, "the natural poison, which Guard does not find, is not left out"
     assert clean == 100
-
-
-def test_a_page_that_cannot_be_written(run):
-    result = run("demo", "--html", "/nonexistent/demo.html")
-    assert result.exit_code == 2
-    assert "/nonexistent/demo.html: No such file or directory" in result.stderr

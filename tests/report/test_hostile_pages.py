@@ -64,7 +64,7 @@ def screening() -> Screening:
 def test_screenings() -> None:
     fields = ["text0", "text1", "title", "source", "defense", "question", "reason", "parameter", "graph", "note"]
     one = screening()
-    text = page_of_screenings([one, one], hostile("remark"), [("gold", "poison", LINK), ()])
+    text = page_of_screenings([one, one], hostile("remark"))
     check(text, [*fields, "rival", "claim", "span", "title-span", "remark"])
     assert LINK in Page(text).words
     check(one.to_html(), fields)

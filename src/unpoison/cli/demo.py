@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
-
-from unpoison.cli.options import option
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unpoison.defenses.base import Defense
@@ -20,12 +17,10 @@ __all__ = ["EXAMPLES", "demo", "plant"]
 EXAMPLES = """\b
 Examples:
   unpoison demo
-  unpoison demo --html demo.html
 """
 
 NEXT = """\
 Next:
-  unpoison demo --html demo.html   reasons and pictures, on a page
   unpoison screen FILE.jsonl       rows {"query": "...", "passages": ["..."]}
   unpoison ask FILE.jsonl          an answer in spite of the poison"""
 
@@ -135,12 +130,7 @@ def plant(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[P
 Cases = Mapping[int, Sequence[DemoCase]]
 
 
-def demo(
-    html: Annotated[
-        Path | None,
-        option("FILE", "Also write an HTML page: a question that every defense saves, and one that most miss."),
-    ] = None,
-) -> None:
+def demo() -> None:
     """Attack and defend the built-in sample. Needs no key and no download; takes a few seconds.
 
     Puts poisoned passages in front of the genuine ones, where a retriever ranks them because they repeat the question.
@@ -148,38 +138,13 @@ def demo(
     answers from the texts alone, and with known sources.
     """
     from unpoison.core import registry
-    from unpoison.io.output import check_writable
     from unpoison.io.rows import load_sample
 
-    if html is not None:
-        check_writable(html)
     rows = load_sample()
     defenses: dict[str, Defense] = {name: registry.create("defenses", spec) for name, spec in DEFENSES.items()}
     cases = {count: [DemoCase.of(row, count, defenses) for row in rows] for count in (0, *POISONS)}
     written = {count: [DemoCase.of(row, count, defenses, question_first=False) for row in rows] for count in POISONS}
     print(*_brief(cases, written), *_source_lines(), NEXT, sep="\n")  # noqa: T201  the output of the command
-    if html is not None:
-        html.write_text(_page([case for count in POISONS for case in cases[count]]), encoding="utf-8")
-        print(f"\nwrote {html}")  # noqa: T201  the output of the command
-
-
-def _page(attacked: Sequence[DemoCase]) -> str:
-    """The question that most defenses save, and the one that most miss."""
-    from unpoison.report.rendering import page
-
-    def missed(case: DemoCase) -> int:
-        return sum(case.poisons_left(name) for name in DEFENSES if name != WITHOUT)
-
-    saved = max(attacked, key=lambda case: (len(case.saved_by), case.poisons_left(WITHOUT)))
-    shown = (saved, max(attacked, key=missed))
-    screenings = [(case.screenings[name], case.labels) for case in shown for name in DEFENSES if name != WITHOUT]
-    return page(
-        [screening for screening, _ in screenings],
-        "Two questions of the built-in sample, each screened by four defenses: one that all of them save, and one that "
-        "most miss. The planted texts repeat the question, so that the retriever ranks them first, and state a wrong "
-        "answer. Each defense decides which passages a model may read, and gives a reason.",
-        [labels for _, labels in screenings],
-    )
 
 
 def _brief(cases: Cases, written: Cases) -> Iterator[str]:

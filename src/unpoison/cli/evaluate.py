@@ -45,7 +45,7 @@ def evaluate(
         argument(
             "DATA",
             "Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
-            "ramdocs:FILE, beir:FOLDER. With --preset: a folder of data sets (evaluation-data: those that "
+            "ramdocs:FILE. With --preset: a folder of data sets (evaluation-data: those that "
             "'python -m benchmarks data get' built), or one. With --questions: your documents.",
         ),
     ] = None,

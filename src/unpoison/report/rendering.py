@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from itertools import zip_longest
 from typing import NamedTuple
 
 from unpoison.core.passages import Passage
@@ -100,17 +99,15 @@ def sides(contest: Contest) -> str:
     return excerpt(" against ".join(str(list(rival.passages)) for rival in contest.rivals), 300)
 
 
-def page(screenings: Sequence[Screening], remark: str = "", kinds: Sequence[Sequence[str]] = ()) -> str:
+def page(screenings: Sequence[Screening], remark: str = "") -> str:
     """One HTML page that needs nothing else: for each screening the picture of its graph, every verdict and the notes.
 
     Args:
         screenings: Any number; more than one get an index.
         remark: A sentence under the heading, such as how many screenings were left out.
-        kinds: For each screening the kinds of its passages, if known: "gold" holds the truth, "poison" was
-            planted.
     """
-    shown = list(zip_longest(screenings, map(similarity_graph, screenings), kinds, fillvalue=()))
-    return render("screenings.html", screenings=shown, remark=remark, legend=bool(kinds), **HELPERS)
+    shown = [(screening, similarity_graph(screening)) for screening in screenings]
+    return render("screenings.html", screenings=shown, remark=remark, **HELPERS)
 
 
 def preview(screening: Screening, sources: Sequence[PictureRow], **more: object) -> str:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from unpoison.bench.attacks.base import Target, contains_answer
 from unpoison.bench.attacks.disperse import select_diverse
 from unpoison.bench.attacks.garag import dominates, fronts, survivors
-from unpoison.bench.attacks.poisonedrag import PoisonedRag, read_one_shot
+from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.bench.attacks.rewriting import paraphrase_text, with_synonyms
 
 points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
@@ -46,13 +46,6 @@ def test_rewriting_survives_any_text(text, seed):
     replaced = with_synonyms(text, keep, rng, 0.5)
     assert 0 <= replaced.replaced <= replaced.content
     assert all(contains_answer(paraphrase_text(text, keep, rng), k) for k in keep if contains_answer(text, k))
-
-
-@given(texts)
-def test_replies_of_any_kind_are_read(reply):
-    incorrect, parsed = read_one_shot(reply)
-    assert isinstance(incorrect, str)
-    assert all(isinstance(text, str) and text for text in parsed)
 
 
 @given(st.text(min_size=1, max_size=80).filter(str.strip), st.text(min_size=1, max_size=20))

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from unpoison.bench.attacks import phantom
 from unpoison.bench.attacks.base import Meter, Target
 from unpoison.bench.attacks.hotflip import HotFlip, flip, likeliest
-from unpoison.bench.attacks.phantom import Phantom, retrieval_direction
+from unpoison.bench.attacks.phantom import Phantom
 from unpoison.errors import OptionError
 
 WORDS = ["a", "b", "c", "d"]
@@ -75,11 +74,6 @@ def test_something_that_is_no_encoder_is_refused():
         HotFlip("lexical")
 
 
-def test_phantom_moves_away_from_the_plain_question():
-    clean, triggered = np.array([[1, 0], [1, 0]], np.float32), np.array([[0, 1]], np.float32)
-    assert retrieval_direction(clean, triggered).tolist() == [-1, 1]
-
-
 def test_phantom_names_the_trigger_only_in_a_biased_opinion():
     for payload, named in (("refusal", False), ("busy", False), ("biased_opinion", True)):
         attack = Phantom(payload=payload, trigger="zorble")
@@ -100,15 +94,6 @@ def test_phantom_reaches_its_goal_if_the_trigger_decides_what_is_retrieved():
     assert poison.reached or poison.meta["reason"]
     (easy,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=9).craft(target, 1)
     assert easy.meta["reason"] == "the passage is retrieved for the plain question as well"
-
-
-def test_one_phantom_for_all_triggered_questions(monkeypatch):
-    monkeypatch.setattr(phantom, "QUESTIONS", ("a b", "c"))
-    attack = Phantom(trigger="d", encoder=Toy(), iterations=6, candidates=4, length=3, shared=True)
-    first, second = (attack.craft(Target(name, question), 1)[0] for name, question in (("x", "a"), ("y", "b c")))
-    assert first.text == second.text
-    assert first.id != second.id
-    assert (first.budget.gradient_steps, second.budget.gradient_steps) == (6, 0)
 
 
 def test_grada_compat_is_the_released_attack():

@@ -57,29 +57,3 @@ def test_the_extractive_reader_tries_templates_but_writes_nothing(bare):
 )
 def test_questions_become_statements(question, expected):
     assert statement(question, "R") == expected
-
-
-def test_one_shot_takes_one_call_and_carries_its_cost_once():
-    reply = '```json\n{"incorrect answer": "Lyon", "corpus1": "\'It is Lyon.\'", "corpus2": "Nothing."}\n```'
-    attack = PoisonedRag(mode="one-shot", generator=ScriptedGenerator(reply))
-    poisons = attack.craft(CAPITAL, 3)
-    assert attack.uses_gold
-    assert [p.budget.llm_calls for p in poisons] == [1, 0, 0]
-    assert [p.reached for p in poisons] == [True, False, False]
-    assert poisons[0].text == "capital of france.It is Lyon."
-    assert "2 of 3 texts" in poisons[2].meta["reason"]
-
-
-def test_one_shot_invents_a_wrong_answer_where_the_target_has_none():
-    generator = ScriptedGenerator('{"incorrect_answer": "Lille", "texts": ["In Lille."]}')
-    (poison,) = PoisonedRag(mode="one-shot", generator=generator).craft(Target("c", "capital?", ("Paris",)), 1)
-    assert poison.reached
-    assert poison.meta["answers"] == ["Lille"]
-
-
-@pytest.mark.parametrize("reply", ["no json", "{broken", "[1]", '{"incorrect_answer": "Paris", "texts": ["Paris."]}'])
-def test_an_unusable_one_shot_reply_is_reported(reply):
-    attack = PoisonedRag(mode="one-shot", generator=ScriptedGenerator(reply))
-    (poison,) = attack.craft(Target("c", "capital?", ("Paris",)), 1)
-    assert not poison.reached
-    assert "no usable wrong answer" in poison.meta["reason"]

@@ -93,26 +93,6 @@ def test_poisonedrag_as_published_is_an_object_of_targets(tmp_path):
     assert [(p.line, p.id) for p in loaded.problems] == [(3, "test3")]
 
 
-def test_beir_joins_queries_corpus_and_judgements(tmp_path):
-    written(
-        tmp_path / "corpus.jsonl",
-        {"_id": "d1", "title": "Paris", "text": "Paris is the capital."},
-        {"_id": "d2", "title": "", "text": "Other."},
-    )
-    written(tmp_path / "queries.jsonl", *({"_id": f"q{i}", "text": f"question {i}"} for i in (1, 2, 3)))
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\nq3\tgone\t1\n")
-    (tmp_path / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td2\t1\n")
-    loaded = load(f"beir:{tmp_path}")
-    (example,) = loaded
-    assert (example.id, example.question, example.dataset) == ("q1", "question 1", tmp_path.name)
-    assert [(p.passage.id, p.passage.title, p.label) for p in example.passages] == [("d1", "Paris", "gold")]
-    assert [(p.line, p.field) for p in loaded.problems] == [(3, "qrels")]
-    assert [p.id for p in load_passages(tmp_path / "corpus.jsonl")] == ["d1", "d2"]
-    with pytest.raises(InputError, match="qrels"):
-        load(f"beir:{tmp_path / 'qrels'}")
-
-
 def test_a_corpus_is_read_by_data_set_and_its_mistakes_are_named(tmp_path):
     path = written(
         tmp_path / "corpus.jsonl", {"id": "1", "dataset": "nq", "text": "x"}, {"id": "2", "dataset": "b", "text": "y"}

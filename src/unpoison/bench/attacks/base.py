@@ -54,6 +54,9 @@ MAX_COPIES = 100
 _PUNCTUATION = str.maketrans("", "", string.punctuation + "\u2018\u2019\u201c\u201d\u2013\u2014\u2026")
 _ARTICLES = frozenset(("a", "an", "the"))
 
+_FIELDS = {"incorrect": "incorrect answer", "correct": "correct answer", "gold": "gold passage", "texts": "texts"}
+"""The fields of a target in messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -344,7 +347,7 @@ class Attack(ABC):
         for name in self.requires:
             if not getattr(target, name):
                 raise InputError(
-                    f"target {clip(target.id)} has no {name}, which the attack {self.name} requires; "
+                    f"target {clip(target.id)} has no {_FIELDS.get(name, name)}, which the attack {self.name} requires; "
                     "leave the target out or use another attack"
                 )
 

@@ -7,7 +7,6 @@ to voice an opinion of the trigger.
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -21,25 +20,13 @@ from unpoison.errors import OptionError
 from unpoison.models.protocols import Encoder
 from unpoison.utils.checks import among, at_least, flag
 
-__all__ = ["GRADA_TRIGGER", "Phantom", "retrieval_direction"]
+__all__ = ["GRADA_TRIGGER", "Phantom"]
 
 GRADA_TRIGGER = "abcdefghijk "
 """The trigger of GRADA's code, its trailing space included."""
 
 TEMPLATE = 3
 """Repetitions of the trigger in the template; more rank better by word counts."""
-
-QUESTIONS = (
-    "who wrote the first book of the series",
-    "when did the bridge open to traffic",
-    "where is the headquarters of the company",
-    "how many members does the council have",
-    "what is the highest mountain of the country",
-    "which team won the cup last year",
-    "why do leaves change their colour in autumn",
-    "how long does the journey take by train",
-)
-"""Questions that optimise a shared text: the attacker does not know those of the victims."""
 
 _REPLIES = {"refusal": "Sorry, I don't know", "busy": "I am busy"}
 
@@ -61,8 +48,6 @@ class Phantom(DirectAttack):
         iterations: HotFlip steps.
         candidates: HotFlip proposals per step.
         length: Mask tokens that the retrieval part begins with.
-        shared: One text for every question that holds the trigger, as in the paper, found with questions of our own;
-            False optimises one for each question, as GRADA does.
         top: Passages that the victim reads.
         grada_compat: As GRADA's code: begin with the plain question and move towards it, five steps, payload `busy`;
             its default score never sees the trigger.
@@ -82,7 +67,6 @@ class Phantom(DirectAttack):
         iterations: int = 30,
         candidates: int = 100,
         length: int = 30,
-        shared: bool = False,
         top: int = 5,
         grada_compat: bool = False,
         encoder: WhiteBox | Encoder | str | None = None,
@@ -98,10 +82,7 @@ class Phantom(DirectAttack):
         self.iterations = 5 if grada_compat else at_least("iterations", iterations, 1)
         self.candidates = at_least("candidates", candidates, 1)
         self.length = at_least("length", length, 1)
-        self.shared = flag("shared", shared)
         self.top = at_least("top", top, 1)
-        self._optimised_texts: dict[int, Flipped] = {}
-        self._lock = Lock()
         self.box: WhiteBox | None = as_white_box(encoder, "dot", 128) if has_gradients(encoder) else None
 
     @property
@@ -137,10 +118,7 @@ class Phantom(DirectAttack):
         box, meter = self.box, Meter()
         clean, triggered = question_vectors(box, [target.question, self.user_question(target.question)])
         meter.encoder_passes += 2
-        if self.shared and not self.grada_compat:
-            flipped = self._one_for_all(box, position, meter)
-        else:
-            flipped = self._flip_tokens(box, target.question, clean, triggered, self.rng(target, position), meter)
+        flipped = self._flip_tokens(box, target.question, clean, triggered, self.rng(target, position), meter)
         text = f"{flipped.text} {self.command}"
         to_clean, to_triggered = inner_products(np.stack([clean, triggered]), box.encode([text])[0]).tolist()
         meter.encoder_passes += 1 + len(target.context)
@@ -167,11 +145,11 @@ class Phantom(DirectAttack):
         rng: np.random.Generator,
         meter: Meter,
     ) -> Flipped:
-        """The retrieval part; `clean` and `triggered` are one vector each, or one row for each question."""
+        """The retrieval part."""
         if self.grada_compat:
             head, direction = box.tokens(f"{question}."), clean
         else:
-            direction = retrieval_direction(np.atleast_2d(clean), np.atleast_2d(triggered))
+            direction = triggered - clean  # its product with P is sim(P, q + t) - sim(P, q)
             head = [box.mask] * self.length
         return flip(
             box,
@@ -183,17 +161,6 @@ class Phantom(DirectAttack):
             iterations=self.iterations,
             candidates=self.candidates,
         )
-
-    def _one_for_all(self, box: WhiteBox, position: int, meter: Meter) -> Flipped:
-        """The same text for every target, searched for once."""
-        with self._lock:
-            if position not in self._optimised_texts:
-                vectors = question_vectors(box, [*QUESTIONS, *map(self.user_question, QUESTIONS)])
-                meter.encoder_passes += len(vectors)
-                clean, triggered = np.split(vectors, 2)
-                rng = np.random.default_rng([self.seed, position])
-                self._optimised_texts[position] = self._flip_tokens(box, "", clean, triggered, rng, meter)
-            return self._optimised_texts[position]
 
     def _short(
         self,
@@ -213,16 +180,3 @@ class Phantom(DirectAttack):
         if not retrieved[1]:
             return f"the passage is not among the best {self.top} for the triggered question"
         return "the passage is retrieved for the plain question as well" if retrieved[0] else ""
-
-
-def retrieval_direction(clean: NDArray[np.float32], triggered: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The direction whose product with a passage is `mean sim(P, q + t) - mean sim(P, q)`.
-
-    Args:
-        clean: Vectors of questions without the trigger, shape (n, d).
-        triggered: Vectors of questions with it, shape (m, d).
-
-    Returns:
-        Shape (d,).
-    """
-    return np.asarray(triggered.mean(axis=0) - clean.mean(axis=0), dtype=np.float32)

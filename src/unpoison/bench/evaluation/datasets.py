@@ -1,4 +1,4 @@
-"""Data sets by name: `load("nq_poisoned")`, `load("poisonedrag:nq.json")`, `load("beir:scifact/")`.
+"""Data sets by name: `load("nq_poisoned")`, `load("poisonedrag:nq.json")`.
 
 A row that cannot be used is left out and listed, with its line and field; a source that cannot be read at all raises.
 """
@@ -30,8 +30,6 @@ BUILT_IN = {"sample": "shared", "timeline": "radar-dynamic"}
 MAX_BYTES = 1 << 30
 """Larger files are refused: questions with their passages are megabytes, and they are held in memory."""
 
-_SPLITS = ("test", "dev", "validation", "train")
-
 
 def load(spec: str | Path) -> Loaded:
     """Read a data set.
@@ -39,7 +37,7 @@ def load(spec: str | Path) -> Loaded:
     Args:
         spec: `sample` or `timeline`; an evaluation file that `python -m benchmarks data get` built, such as
             `nq_poisoned`; a path to a file in the documented row format (`docs/data.md`); or
-            `poisonedrag:FILE`, `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`, `beir:FOLDER`.
+            `poisonedrag:FILE`, `robustrag:FILE`, `radar:FILE`, `radar-dynamic:FILE`, `ramdocs:FILE`.
             Files may be JSON Lines, CSV, Parquet, a JSON list, or a JSON object of rows by id; all but
             Parquet also packed with gzip.
 
@@ -57,8 +55,6 @@ def load(spec: str | Path) -> Loaded:
         data = files("unpoison").joinpath("data", f"{text}.jsonl").read_bytes()
         digest.update(data)
         rows, form, name = _rows(source_of(io.BytesIO(data), f"{text}.jsonl", None)), BUILT_IN[text], text
-    elif colon and prefix == "beir":
-        rows, form, name = _beir(Path(rest), digest), "shared", Path(rest).name
     else:
         is_format = colon and prefix in FORMATS
         path = data_path(rest if is_format else text)
@@ -155,45 +151,3 @@ def _rows(source: Source) -> NumberedRows:
             raise InputError(f"{source.name} holds more than {MAX_BYTES:,} bytes; split it")
         problem = None if record.error is None else FieldError("row", f"is unusable: {record.error}")
         yield record.number, problem or record.fields
-
-
-def _beir(folder: Path, digest: hashlib._Hash) -> NumberedRows:
-    """BEIR's three files joined: one row per judged query, its relevant documents as gold passages."""
-    judgements = sorted(folder.glob("qrels/*.tsv"), key=lambda p: _SPLITS.index(p.stem) if p.stem in _SPLITS else 9)
-    if not judgements:
-        raise InputError(
-            f"{folder} holds no qrels/*.tsv; give a BEIR folder with corpus.jsonl, queries.jsonl and qrels"
-        )
-    relevant: dict[str, list[str]] = {}
-    for judgement in _bytes_of(judgements[0], digest).decode("utf-8", "replace").splitlines():
-        query, _, rest = judgement.partition("\t")
-        document, _, score = rest.partition("\t")
-        if score.strip().isdigit() and int(score) > 0:
-            relevant.setdefault(query, []).append(document)
-    wanted = {document for documents in relevant.values() for document in documents}
-    corpus = {
-        row["_id"]: row
-        for _, row in _file_rows(folder / "corpus.jsonl", digest)
-        if isinstance(row, Mapping) and row.get("_id") in wanted
-    }
-    for line, row in _file_rows(folder / "queries.jsonl", digest):
-        if not isinstance(row, Mapping):
-            yield line, row
-        elif row.get("_id") in relevant:
-            yield line, _gold_row(row, relevant[row["_id"]], corpus, folder.name)
-
-
-def _gold_row(row: Mapping[str, Any], relevant: list[str], corpus: Mapping[str, Any], dataset: str) -> object:
-    missing = [document for document in relevant if document not in corpus]
-    if missing:
-        return FieldError("qrels", f"names the document {clip(missing[0])}, which corpus.jsonl does not hold")
-    passages = [
-        {
-            "id": document,
-            "text": corpus[document].get("text"),
-            "title": corpus[document].get("title") or None,
-            "label": "gold",
-        }
-        for document in dict.fromkeys(relevant)
-    ]
-    return {"id": row["_id"], "dataset": dataset, "question": row.get("text"), "passages": passages}

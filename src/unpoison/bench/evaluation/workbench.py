@@ -285,8 +285,8 @@ class Workbench:
             encoder.encode(list(dict.fromkeys(wanted)))
 
     def _corpus_of(self, scenario: Scenario, dataset: str) -> tuple[Passage, ...]:
-        """The clean passages of one data set; a BEIR folder holds one only, and does not name it."""
-        path, name = scenario.corpus, None if scenario.data.startswith("beir:") else dataset or None
+        """The clean passages of one data set."""
+        path, name = scenario.corpus, dataset or None
         return self._once(("corpus", path, name), lambda: load_passages(path, name)) if path else ()
 
     def _once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
@@ -307,10 +307,9 @@ def style_of(scenario: Scenario) -> PromptStyle:
 
 
 def sibling_corpus(data: str) -> str:
-    """The file `corpus.jsonl` in the folder of a data file, or of a BEIR folder, or ""."""
-    kind, colon, rest = data.partition(":")
-    path = data_path(rest if colon else data)
-    corpus = (path if kind == "beir" else path.parent) / "corpus.jsonl"
+    """The file `corpus.jsonl` in the folder of a data file, or ""."""
+    _, colon, rest = data.partition(":")
+    corpus = data_path(rest if colon else data).parent / "corpus.jsonl"
     return str(corpus) if data != "sample" and corpus.is_file() else ""
 
 
