@@ -60,7 +60,7 @@ def test_every_kind_has_wordings_that_the_seed_chooses(kind, target):
 @pytest.mark.parametrize("kind", ["override", "role", "rule", "dictated"])
 def test_orders_that_give_an_answer_give_the_wrong_one(kind, target):
     assert all("Lyon" in p.text and "Paris" not in p.text for p in PromptInjection(kind=kind).craft(target, 3))
-    with pytest.raises(InputError, match="has no incorrect, which the attack prompt-injection requires"):
+    with pytest.raises(InputError, match="has no incorrect answer, which the attack prompt-injection requires"):
         PromptInjection(kind=kind).craft(Target("x", "q"))
 
 

@@ -347,8 +347,8 @@ class Attack(ABC):
         for name in self.requires:
             if not getattr(target, name):
                 raise InputError(
-                    f"target {clip(target.id)} has no {_FIELDS.get(name, name)}, which the attack {self.name} requires; "
-                    "leave the target out or use another attack"
+                    f"target {clip(target.id)} has no {_FIELDS.get(name, name)}, which the attack {self.name} requires; leave "
+                    "the target out or use another attack"
                 )
 
 
