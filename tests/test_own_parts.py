@@ -16,9 +16,9 @@ from unpoison.bench.attacks.base import Attack, DirectAttack, Target
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.cli import app
 from unpoison.core import registry
+from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard import Guard
-from unpoison.defenses.loading import load_defense
 from unpoison.errors import FlowError, OptionError, UnknownNameError, UnpoisonError
 from unpoison.models import ExtractiveReader, FakeEncoder, LexicalNLI
 from unpoison.models.loading import load_encoder, load_generator, load_nli

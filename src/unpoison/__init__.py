@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from unpoison.core.passages import Passage, Query
     from unpoison.core.screenings import Screening
     from unpoison.core.verdicts import Claim, Verdict
+    from unpoison.defenses import load_defense
     from unpoison.defenses.base import Defense
     from unpoison.defenses.grada import Grada
     from unpoison.defenses.guard import Guard
-    from unpoison.defenses.loading import load_defense
     from unpoison.defenses.radar import Radar
     from unpoison.defenses.ragdefender import RagDefender
     from unpoison.defenses.trustrag import TrustRag
@@ -55,7 +55,7 @@ _HOMES = {
     "Vanilla": "defenses.vanilla",
     "Verdict": "core.verdicts",
     "Vote": "defenses.vote",
-    "load_defense": "defenses.loading",
+    "load_defense": "defenses",
 }
 
 __all__ = [

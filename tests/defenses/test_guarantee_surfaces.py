@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from unpoison import Rag, Vote
 from unpoison.cli import app
-from unpoison.defenses.guarantee import withhold_unproved
+from unpoison.defenses.vote import withhold_unproved
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt

@@ -9,8 +9,8 @@ import pytest
 
 from unpoison import Grada, Guard, Limits, RagDefender, TrustRag, Vanilla
 from unpoison.core import registry
+from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense, ShellOptions
-from unpoison.defenses.loading import load_defense
 from unpoison.errors import OptionError
 
 MAX_OWN_OPTIONS = 12

@@ -14,7 +14,7 @@ from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense
-from unpoison.defenses.guarantee import need_proof, withhold_unproved
+from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import OptionError, clip
 from unpoison.models.functions import GeneratorFunction
 from unpoison.models.protocols import Generator, Models

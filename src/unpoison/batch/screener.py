@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
-from unpoison.defenses.loading import load_defense
 from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
 from unpoison.io.rows import Row, with_results
 from unpoison.runtime.limits import Limits

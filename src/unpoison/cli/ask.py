@@ -103,8 +103,8 @@ def ask(
         track_progress,
     )
     from unpoison.cli.display import show_answer
-    from unpoison.defenses.guarantee import need_proof, withhold_unproved
-    from unpoison.defenses.loading import load_defense
+    from unpoison.defenses import load_defense
+    from unpoison.defenses.vote import need_proof, withhold_unproved
     from unpoison.errors import OptionError
     from unpoison.io.files import open_source
     from unpoison.io.output import Writer

@@ -105,7 +105,7 @@ def screen(
         track_progress,
     )
     from unpoison.cli.display import screening_table, show
-    from unpoison.defenses.loading import load_defense
+    from unpoison.defenses import load_defense
     from unpoison.errors import OptionError
     from unpoison.io.files import open_source
     from unpoison.io.output import Writer, check_output

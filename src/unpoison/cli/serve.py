@@ -228,7 +228,7 @@ class ServeSettings:
         """
         from unpoison.beliefs import open_beliefs
         from unpoison.cli.common import learn_sources
-        from unpoison.defenses.loading import load_defense
+        from unpoison.defenses import load_defense
         from unpoison.errors import OptionError
         from unpoison.models.loading import load_encoder, load_generator, load_nli
         from unpoison.runtime.limits import Limits

@@ -23,12 +23,21 @@ gives the same answer.
 
 **Assumptions.** Equal prompts get equal replies. A model error, a deadline or oversized input gives no answer, which is
 not a different answer. The proof does not concern truth: a lie that most passages tell wins, and is guaranteed.
+
+**Behind Guard** (`Guard(answer="guaranteed")`, `answer_by_vote`). A check that compares passages can be turned against
+honest ones: planted texts that resemble an honest passage make it suspicious, and it is dropped. Then m planted
+passages change more than m, and any guarantee of what answers from the rest is void. So nothing is compared there:
+`hidden`, `prompt_injection` and `gibberish` look at one passage only, and `crafted` looks at the passage and the
+question. The verdict on a passage is thus a function of that passage: if two sets differ in m passages, the kept sets
+differ in at most m, which the vote withstands. A generator that writes then words the winning answer from its form,
+which contains nobody's wording, and from no passage: the text is a function of the question and of the form, and stays
+the same with it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, Unpack
 
@@ -43,13 +52,18 @@ from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
 from unpoison.defenses.isolation import read_apart
 from unpoison.defenses.voices import Voice, those_that_count, voices_of
-from unpoison.models.prompts import atomic_answer_reference_prompt, informative
+from unpoison.errors import InputError, OptionError
+from unpoison.io.rows import Row
+from unpoison.models.loading import can_write
+from unpoison.models.prompts import atomic_answer_reference_prompt, informative, synthesis_prompt
 from unpoison.models.protocols import Generator
-from unpoison.models.requests import Flow
+from unpoison.models.requests import Flow, generate
+from unpoison.runtime.driver import run
+from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
 from unpoison.utils.checks import at_least
 
-__all__ = ["Poll", "Vote", "count_votes"]
+__all__ = ["Poll", "Vote", "answer_by_vote", "answers_by_origin", "count_votes", "need_proof", "withhold_unproved"]
 
 
 class Poll(NamedTuple):
@@ -223,3 +237,115 @@ def _reason(answer: str, name: str, poll: Poll) -> Reason:
 def _shown(votes: float) -> float:
     """A number of votes for a sentence: whole numbers without a point, others with three digits."""
     return int(votes) if votes == int(votes) else round(votes, 3)
+
+
+def answer_by_vote(
+    query: Query, screening: Screening, generator: Generator | None, sources: Sources | None = None
+) -> Flow[Answer]:
+    """The vote of the kept passages or their sources, worded by the generator if it writes."""
+    read = tuple(screening.passages[i] for i in screening.kept_indices)
+    vote = Vote(generator, sources=sources)
+    poll = yield from vote.take_poll(query, read)
+    answer = vote.answer_from_poll(_merge_screenings(screening, vote.screening_from_poll(query, read, poll)), poll)
+    if poll.winner is None or generator is None or not can_write(generator):
+        return answer
+    (reply,) = yield from generate([synthesis_prompt(query.reading, [poll.winner])], "wording")
+    if reply.finish == "refusal" or not informative(reply.text):
+        return answer
+    return replace(answer, text=reply.text, details={**answer.details, "winner": answer.text})
+
+
+def _merge_screenings(screening: Screening, decided: Screening) -> Screening:
+    """One screening of both steps: of the passages that the checks kept, those that the vote keeps."""
+    read = screening.kept_indices
+    rank = {read[i]: rank for rank, i in enumerate(decided.kept_indices)}
+    reasons = {i: verdict.reason for i, verdict in zip(read, decided.verdicts, strict=True)}
+    verdicts = tuple(
+        replace(verdict, kept=i in rank, rank=rank.get(i), reason=reasons.get(i, verdict.reason))
+        for i, verdict in enumerate(screening.verdicts)
+    )
+    notes = (*screening.evidence.notes, *decided.evidence.notes)
+    return replace(screening, verdicts=verdicts, evidence=Evidence(screening.evidence.arrays, notes))
+
+
+def withhold_unproved(answer: Answer, wanted: int) -> Answer:
+    """The answer if it is guaranteed against `wanted` changed passages; else an abstention with a note.
+
+    The withheld text is in `details["withheld"]`, its guarantee in `details["withheld_guarantee"]`. An attacker who
+    cannot change an answer may still have it withheld: each of his passages reduces an exact guarantee g by at most 1,
+    so that up to g - `wanted` of them have no effect.
+
+    Args:
+        answer: From any defense.
+        wanted: 0 or more; 0 passes every answer.
+    """
+    if answer.abstained or wanted < 1 or (answer.guarantee or 0) >= wanted:
+        return answer
+    details = {**answer.details, "withheld": answer.text, "withheld_guarantee": answer.guarantee}
+    empty = replace(
+        Answer.abstention(answer.screening, details),
+        calls=answer.calls,
+        belief=answer.belief,
+        guarantee=None if answer.guarantee is None else 0,
+        proof=answer.proof,
+    )
+    proved = (
+        "nothing is proved of it"
+        if answer.guarantee is None
+        else f"{answer.guarantee} {'is' if answer.guarantee == 1 else 'are'} proved"
+    )
+    passages = "1 planted passage" if wanted == 1 else f"{wanted} planted passages"
+    count = len(answer.screening.passages)
+    most = max(0, (count - 1) // 2)
+    if answer.guarantee is not None and wanted > most:  # half of the votes decide the result
+        proved += f"; {count} passages withstand {most} at most, so retrieve {2 * wanted + 1} or more"
+    return empty.with_notes(f"an answer was withheld: it has to withstand {passages}, and {proved}")
+
+
+def need_proof(defense: Defense, option: str) -> None:
+    """Reject a defense without guarantees.
+
+    Raises:
+        OptionError: The defense has no proof of its answers.
+    """
+    if not defense.certifies:
+        raise OptionError(
+            f"{option} asks for a guarantee, and {defense.name} has no proof of its answers; use vote, robustrag, or "
+            "guard:answer=guaranteed"
+        )
+
+
+def answers_by_origin(
+    rows: Iterable[object], sources: Sources, generator: Generator | str
+) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """The question of each row, and for each origin the form of its answer (`text.answer_forms`).
+
+    Args:
+        rows: Mappings with a question and passages, or `Row` objects.
+        sources: Determines the origin of passages; passages of unknown origin are skipped.
+        generator: Reads each passage alone, such as "reader".
+
+    Yields:
+        Question and answers; for each origin the most frequent answer of its passages, None if there is none or a tie.
+
+    Raises:
+        InputError: A row without question or passages; the message says which.
+        ModelError: The generator failed.
+    """
+    vote = Vote(generator=generator)
+    for number, row in enumerate(rows, 1):
+        try:
+            read = row if isinstance(row, Row) else Row.of(row)
+        except InputError as error:
+            raise InputError(f"row {number}: {error}") from None
+        poll, _ = run(vote.take_poll(read.query, read.passages), vote.models, vote.limits)
+        given: dict[str, Counter[str]] = {}
+        for passage, name in zip(read.passages, poll.forms, strict=True):
+            if origin := sources.origin(passage):
+                given.setdefault(origin, Counter()).update([name] if name else [])
+        yield read.query.text, {origin: _most_frequent(forms) for origin, forms in given.items()}
+
+
+def _most_frequent(forms: Counter[str]) -> str | None:
+    ranked = forms.most_common(2)
+    return None if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]) else ranked[0][0]

@@ -11,9 +11,9 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from unpoison.core import registry
 from unpoison.core.reasons import Reason
+from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard.guard import UNREAD
-from unpoison.defenses.loading import load_defense
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.admission import LONG, overlong

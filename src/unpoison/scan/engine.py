@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from unpoison.defenses.loading import load_defense
+from unpoison.defenses import load_defense
 from unpoison.errors import InputError, UnpoisonError, clip
 from unpoison.scan.documents import Document
 from unpoison.utils.processes import process_map

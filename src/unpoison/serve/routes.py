@@ -17,7 +17,7 @@ from fastapi.responses import Response
 from starlette.responses import StreamingResponse
 
 from unpoison import __version__
-from unpoison.defenses.guarantee import need_proof, withhold_unproved
+from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
 from unpoison.screener.streaming import Event

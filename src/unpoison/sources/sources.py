@@ -27,7 +27,7 @@ __all__ = ["Sources", "Standing", "Tally", "TallyRow"]
 
 T = TypeVar("T")
 
-READING = "unpoison.defenses.agreement"
+READING = "unpoison.defenses.vote"
 """Module that reads passages for `learn(method="agreement")`; imported lazily, because it is in a higher layer."""
 
 PAUSE = 10.0

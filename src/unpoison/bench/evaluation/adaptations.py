@@ -15,8 +15,8 @@ from unpoison.beliefs import MemoryBeliefs
 from unpoison.beliefs.store import belief_key
 from unpoison.bench.evaluation.scenarios import check_spec, takes
 from unpoison.core import registry
+from unpoison.defenses import make_defense
 from unpoison.defenses.base import Defense
-from unpoison.defenses.loading import make_defense
 from unpoison.defenses.radar import Radar
 from unpoison.errors import OptionError, clip
 from unpoison.models.prompts import Prompt, informative

@@ -22,8 +22,8 @@ from unpoison.bench.evaluation.examples import Example, Loaded
 from unpoison.bench.evaluation.injection import HONEST, frequent_sources, sleepers
 from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, stage
 from unpoison.bench.evaluation.scenarios import Scenario, make_attack, sees_context, takes
+from unpoison.defenses import make_defense
 from unpoison.defenses.base import Defense
-from unpoison.defenses.loading import make_defense
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.cache import CachedEncoder, CachedGenerator

@@ -30,19 +30,19 @@ from unpoison.defenses.guard.claims import SHARE, Findings, claims_of
 from unpoison.defenses.guard.claims_answer import answer_from_claims
 from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames
 from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
-from unpoison.defenses.guard.guaranteed import answer_by_vote
 from unpoison.defenses.guard.redaction import Judged, Redaction, redact_passages
-from unpoison.defenses.guard.second_reading import read_again
 from unpoison.defenses.guard.sources import (
     ByContent,
     one_voice,
     open_contests,
+    read_again,
     verdicts_by_claims,
     verdicts_by_copies,
     verdicts_by_origin,
 )
 from unpoison.defenses.guard.statements import MAX_READ, Statement, read_statements
 from unpoison.defenses.voices import Voice, by_turns, voices_of
+from unpoison.defenses.vote import answer_by_vote
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
 from unpoison.text.near_duplicates import Frame
@@ -136,7 +136,7 @@ class Guard(Defense):
             `Screening.texts`.
         answer: `kept` answers from the kept passages. `guaranteed` compares no passages, so that none can make another
             suspicious, then votes over the answers of single passages, in the generator's words: `Answer.guarantee` is
-            the number of planted passages that this withstands (`defenses.guard.guaranteed`).
+            the number of planted passages that this withstands (`defenses.vote`).
         on_dispute: If sources contradict each other: `show` both sides in one sentence, answer with the weightier side
             (`majority`), or `abstain`.
         allow: Passages whose style is not judged: ids, sources, patterns of sources, or hashes of texts as shown in the

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.missing_vectors import complete_vectors
+from unpoison.defenses.embedding import complete_vectors
 
 
 @given(st.integers(2, 7), st.integers(1, 4), st.integers(1, 9), st.integers(0, 999))
