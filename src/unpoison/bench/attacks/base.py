@@ -346,9 +346,10 @@ class Attack(ABC):
         at_least("count", count, 0, MAX_PASSAGES)
         for name in self.requires:
             if not getattr(target, name):
+                missing = _FIELDS.get(name, name)
                 raise InputError(
-                    f"target {clip(target.id)} has no {_FIELDS.get(name, name)}, which the attack {self.name} requires; leave "
-                    "the target out or use another attack"
+                    f"target {clip(target.id)} has no {missing}, which the attack {self.name} requires; "
+                    "leave the target out or use another attack"
                 )
 
 
