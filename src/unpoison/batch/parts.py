@@ -141,7 +141,7 @@ class PartWork:
         """Everything that determines the output of a row, as text."""
         it = self.screener
         code = own_code(it.defense)
-        settings: list[object] = [__version__, it.defense, it.encoder, it.generator, it.nli, it.injection_model]
+        settings: list[object] = [__version__, it.defense, it.encoder, it.generator, it.nli]
         if it.sources is not None:
             settings += [it.sources, it.learn, sha256(Path(it.sources).read_bytes()).hexdigest()]
         return json.dumps([*settings, code] if code else settings)

@@ -202,9 +202,6 @@ def usual_workers(screener: BatchScreener) -> int:
 def _models(screener: BatchScreener) -> list[str]:
     """The kinds of its models, such as "st" for `st:NAME`."""
     _, options = registry.parse(screener.defense)
-    named = [
-        options.get(name)
-        for name in ("encoder", "generator", "nli", "injection_model", "cross_encoder", "language_model")
-    ]
-    given = (screener.encoder, screener.generator, screener.nli, screener.injection_model)
+    named = [options.get(name) for name in ("encoder", "generator", "nli", "cross_encoder", "language_model")]
+    given = (screener.encoder, screener.generator, screener.nli)
     return [spec.partition(":")[0] for spec in (*named, *given) if spec is not None]

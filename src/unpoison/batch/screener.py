@@ -43,7 +43,7 @@ class BatchScreener:
 
     Attributes:
         defense: A defense's name with options, such as `grada:alpha=0.3`.
-        encoder, generator, nli, injection_model: Model strings as on the command line; None for the defense's default.
+        encoder, generator, nli: Model strings as on the command line; None for the defense's default.
         sources: The file of a policy or history of sources; None for none.
         learn: Whether to update the history; results then depend on earlier rows.
         in_flight: Concurrent model calls of one row.
@@ -58,7 +58,6 @@ class BatchScreener:
     encoder: str | None = None
     generator: str | None = None
     nli: str | None = None
-    injection_model: str | None = None
     sources: str | None = None
     learn: bool = False
     in_flight: int = 32
@@ -113,7 +112,6 @@ class BatchScreener:
             encoder=self.encoder,
             generator=self.generator,
             nli=self.nli,
-            injection_model=self.injection_model,
             **({} if self.sources is None else {"sources": self.sources}),
             limits=Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries),
         )

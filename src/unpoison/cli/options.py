@@ -168,13 +168,6 @@ NLIName = Annotated[
     str | None,
     option("--nli NLI", "lexical (built in), reader, answers or cross:NAME_OR_PATH. [default: depends on -g]"),
 ]
-InjectionModel = Annotated[
-    str | None,
-    option(
-        "--injection-model NAME_OR_PATH",
-        "A classifier that finds prompt injections in place of the built-in detector: hf:NAME_OR_PATH.",
-    ),
-]
 DefenseName = Annotated[
     str,
     option(

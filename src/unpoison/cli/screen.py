@@ -13,7 +13,6 @@ from unpoison.cli.options import (
     AsJson,
     DefenseName,
     EncoderName,
-    InjectionModel,
     Learn,
     Limit,
     NLIName,
@@ -70,7 +69,6 @@ def screen(
         str | None, option("--generator -g GENERATOR", "For defenses that ask a model; see 'unpoison ask --help'.")
     ] = None,
     nli: NLIName = None,
-    injection_model: InjectionModel = None,
     sources: SourcesFile = None,
     learn: Learn = False,
     limit: Limit = None,
@@ -121,7 +119,6 @@ def screen(
             encoder=encoder,
             generator=generator,
             nli=nli,
-            injection_model=injection_model,
             sources=None if sources is None else str(sources),
             learn=learn,
         )
@@ -131,7 +128,6 @@ def screen(
         encoder=encoder,
         generator=generator,
         nli=nli,
-        injection_model=injection_model,
         sources=sources,
     )
     learn_sources(chosen, learn)

@@ -20,7 +20,7 @@ def load_defense(spec: str, **given: Any) -> Defense:
     """
     name, _ = registry.parse(spec)
     accepted = registry.parameters(registry.find("defenses", name))
-    for option in ("encoder", "nli", "injection_model", "beliefs", "sources"):
+    for option in ("encoder", "nli", "beliefs", "sources"):
         if given.get(option) is not None and option not in accepted:
             raise OptionError(f"{name} takes no --{option.replace('_', '-')}; leave it out")
     return make_defense(spec, **given)

@@ -58,8 +58,7 @@ class ShellOptions(TypedDict, total=False):
             it and the rest of its block, and drops a passage without a harmless rest; `drop`; `flag` only reports it;
             `keep` skips the check.
         prompt_injection_threshold: The probability in [0, 1) above which a region is an injection; .1 by default.
-        injection_model: A classifier of injections instead of the built-in detector, or its string: `hf:NAME_OR_PATH`
-            (`models.load_injection_model`).
+        injection_model: A classifier of injections instead of the built-in detector.
         sources: `Sources`, or a policy as a file or a mapping. Blocked sources are dropped unread, and repetitions
             within a source are read once.
         limits: Bounds on the model calls.
@@ -68,7 +67,7 @@ class ShellOptions(TypedDict, total=False):
     trust_embeddings: bool
     prompt_injection: Action
     prompt_injection_threshold: float
-    injection_model: InjectionClassifier | str | None
+    injection_model: InjectionClassifier | None
     sources: SourcesOption | str | None
     limits: Limits | None
 
@@ -159,7 +158,7 @@ class Defense(ABC):
         trust_embeddings: bool = True,
         prompt_injection: Action = "keep",
         prompt_injection_threshold: float = 0.1,
-        injection_model: InjectionClassifier | str | None = None,
+        injection_model: InjectionClassifier | None = None,
         sources: SourcesOption | str | None = None,
         limits: Limits | None = None,
     ) -> None:

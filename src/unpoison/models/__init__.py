@@ -12,7 +12,6 @@ _HOMES = {
     "AnthropicGenerator": "anthropic",
     "CachedEncoder": "cache",
     "CachedGenerator": "cache",
-    "CheckpointInjectionClassifier": "classifiers",
     "CrossEncoder": "protocols",
     "CrossEncoderNLI": "classifiers",
     "CrossEncoderScorer": "classifiers",
@@ -41,7 +40,6 @@ _HOMES = {
     "load_cross_encoder": "loading",
     "load_encoder": "loading",
     "load_generator": "loading",
-    "load_injection_model": "loading",
     "load_nli": "loading",
     "minilm": "sentence_transformers",
 }

@@ -137,19 +137,18 @@ def sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def in_batches(
-    items: Sequence[str] | Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[str, str]],
     batch_size: int,
-    run: Callable[[list[str] | list[tuple[str, str]]], NDArray[np.floating]],
+    run: Callable[[list[tuple[str, str]]], NDArray[np.floating]],
     name: str,
 ) -> NDArray[np.float64]:
-    """Run a model over texts or pairs, sorted by length to reduce padding; results are in input order.
+    """Run a model over pairs of texts, sorted by length to reduce padding; results are in input order.
 
     Raises:
         ModelError: A value is not finite.
     """
-    clean = [encodable(item) if isinstance(item, str) else (encodable(item[0]), encodable(item[1])) for item in items]
-    sizes = [len(item) if isinstance(item, str) else len(item[0]) + len(item[1]) for item in clean]
-    order = np.argsort([-size for size in sizes], kind="stable")
+    clean = [(encodable(left), encodable(right)) for left, right in pairs]
+    order = np.argsort([-len(left) - len(right) for left, right in clean], kind="stable")
     parts = [run([clean[i] for i in order[at : at + batch_size]]) for at in range(0, len(order), batch_size)]
     rows = np.concatenate(parts).astype(np.float64)
     if not np.isfinite(rows).all():

@@ -1,4 +1,4 @@
-"""Classifiers of texts and of pairs of texts: NLI judges, scorers, detectors of prompt injections.
+"""Classifiers of pairs of texts: NLI judges and scorers.
 
 Each is a checkpoint of the transformers library. Outputs are identified by the names in `id2label`, never by position.
 A folder is read from disk only; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is set. Code in a
@@ -7,7 +7,6 @@ checkpoint is never run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -17,45 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import NamedModel, encodable, in_batches, load_pretrained, sigmoid, softmax
-from unpoison.text.alignment import Region
+from unpoison.models.checkpoints import NamedModel, in_batches, load_pretrained, sigmoid, softmax
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
 __all__ = [
-    "CheckpointInjectionClassifier",
     "CrossEncoderNLI",
     "CrossEncoderScorer",
     "TorchClassifier",
-    "injection_columns",
     "nli_columns",
 ]
 
-INJECTED = frozenset(
-    ("attack", "hijack", "injected", "injection", "jailbreak", "jailbreaking", "malicious", "poisoned", "unsafe")
-)
-"""Words in the names of outputs that mean an injection, unless negated."""
-
-NEGATED = frozenset(["benign", "legit", "no", "non", "none", "not", "safe"])
-
-_WORD = re.compile(r"[a-z]{1,40}")
-_NUMBERED = re.compile(r"label_([0-9]{1,3})")
-
 
 class TorchClassifier(NamedModel):
-    """Base of the models: texts, or pairs of texts, to logits.
+    """Base of the models: pairs of texts to logits.
 
     Args:
         path: The checkpoint.
         device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
-        batch_size: Texts or pairs per forward pass.
-        max_length: Maximum tokens of a text or pair, at most the model's own limit; the longer text is truncated first.
+        batch_size: Pairs per forward pass.
+        max_length: Maximum tokens of a pair, at most the model's own limit; the longer text is truncated first.
     """
 
     KIND: ClassVar = "cross"
     """The prefix of the model's name."""
-
-    OVERLAP = 32
 
     def __init__(self, path: str, device: str | None, batch_size: int, max_length: int) -> None:
         self.name = f"{self.KIND}:{path}"
@@ -75,33 +59,12 @@ class TorchClassifier(NamedModel):
         self._lock = Lock()  # fast tokenizers refuse to be used by two threads at once
         self.labels: dict[int, str] = dict(model.config.id2label)
 
-    def logits(self, pairs: Sequence[tuple[str, str]] | Sequence[str]) -> NDArray[np.float64]:
+    def logits(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Shape (n, labels)."""
         if not pairs:
             return np.zeros((0, len(self.labels)))
         with self._lock:
             return in_batches(pairs, self._batch_size, self._logits, self.name)
-
-    def windows(self, text: str) -> list[Region]:
-        """The overlapping windows that cover a whole text within the model's limit."""
-        if not self._tokenizer.is_fast:
-            raise ModelError(f"{self.name} has no fast tokenizer, needed for token positions; save it with one")
-        with self._lock:
-            features = self._tokenizer(
-                text,
-                truncation=True,
-                max_length=self._max_length,
-                stride=min(self.OVERLAP, self._max_length // 4),
-                return_overflowing_tokens=True,
-                return_offsets_mapping=True,
-                return_special_tokens_mask=True,
-            )
-        windows = list[Region]()
-        for offsets, marks in zip(features["offset_mapping"], features["special_tokens_mask"]):
-            tokens = [offset for offset, special in zip(offsets, marks) if not special]
-            start, end = min((one for one, _ in tokens), default=0), max((one for _, one in tokens), default=0)
-            windows += [(start, end)] * (start < end)
-        return windows
 
     def embeddings(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """The last hidden state of the first token, shape (n, width)."""
@@ -118,9 +81,8 @@ class TorchClassifier(NamedModel):
         return states[-1][:, 0].float().cpu().numpy()  # type: ignore[no-any-return]
 
     def _run(self, pairs: list[Any], **options: bool) -> Any:
-        texts = [pairs] if isinstance(pairs[0], str) else map(list, zip(*pairs))
         features = self._tokenizer(
-            *texts, truncation=True, max_length=self._max_length, padding=True, return_tensors="pt"
+            *map(list, zip(*pairs)), truncation=True, max_length=self._max_length, padding=True, return_tensors="pt"
         )
         with self._torch.inference_mode():
             return self._model(**features.to(self.device), **options)
@@ -185,52 +147,6 @@ class CrossEncoderScorer(TorchClassifier):
         return sigmoid(self.logits(pairs)[:, 0])
 
 
-class CheckpointInjectionClassifier(TorchClassifier):
-    """A detector of prompt injections: any sequence classifier with a label that means an injection.
-
-    A text longer than the model's limit is judged in windows, of which the worst counts.
-
-    Args:
-        name_or_path: The checkpoint.
-        label: The output that means an injection, if the names in `id2label` are ambiguous.
-        device: "cpu", "cuda", "mps", ...; None for a GPU if there is one.
-        batch_size: Windows per forward pass.
-        max_length: Maximum tokens of a window.
-
-    Raises:
-        MissingExtraError: The extra `torch` is not installed.
-        ModelError: The checkpoint cannot be loaded, or its labels are ambiguous.
-    """
-
-    KIND = "hf"
-
-    def __init__(
-        self,
-        name_or_path: str | Path,
-        *,
-        label: str | None = None,
-        device: str | None = None,
-        batch_size: int = 16,
-        max_length: int = 512,
-    ) -> None:
-        super().__init__(str(name_or_path), device, batch_size, max_length)
-        self._columns = injection_columns(self.labels, self.name, label)
-
-    def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
-        """P(injection) of each text, by its worst window, shape (n,); 0 for a text without tokens.
-
-        Raises:
-            ModelError: The model returned a value that is not finite, or not one for each label.
-        """
-        clean = [encodable(text) for text in texts]
-        owned = [(i, text[start:end]) for i, text in enumerate(clean) for start, end in self.windows(text)]
-        highest = np.zeros(len(texts))
-        if owned:
-            likely = probability(self.logits([window for _, window in owned]), self._columns)
-            np.maximum.at(highest, [i for i, _ in owned], likely)
-        return highest
-
-
 def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
     """The outputs of an NLI model for entailment, neutral and contradiction, by their labels.
 
@@ -253,44 +169,3 @@ def nli_columns(labels: Mapping[int, str], name: str) -> list[int]:
             )
         columns += matching
     return columns
-
-
-def injection_columns(labels: Mapping[int, str], name: str, label: str | None = None) -> list[int]:
-    """The outputs of a classifier that mean an injection, by their labels.
-
-    Of two outputs named LABEL_0 and LABEL_1, it is the second.
-
-    Args:
-        labels: Its `id2label`.
-        name: Its name in error messages.
-        label: The label that means an injection, if given by the user.
-
-    Raises:
-        ModelError: The labels are ambiguous, or there is no such label.
-    """
-    known = {index: str(text).strip().lower() for index, text in labels.items()}
-    listed = ", ".join(str(labels[index]) for index in sorted(labels))
-    if label is not None:
-        chosen = [index for index, text in known.items() if text == label.strip().lower()]
-        if len(chosen) != 1:
-            raise ModelError(f"{name} has no output {clip(label)}; its outputs are {clip(listed, 200)}")
-        return chosen
-    numbers = [_NUMBERED.fullmatch(text) for text in known.values()]
-    if len(known) == 2 and all(numbers):
-        return [index for index, text in known.items() if text == "label_1"]
-    words = {index: frozenset(_WORD.findall(text)) for index, text in known.items()}
-    columns = sorted(index for index, own in words.items() if own & INJECTED and not own & NEGATED)
-    if columns and (len(columns) < len(known) or len(known) == 1):
-        return columns
-    raise ModelError(
-        f"{name} calls its outputs {clip(listed, 200)}, which does not say which one is a prompt injection; "
-        "name it: label=NAME"
-    )
-
-
-def probability(logits: NDArray[np.float64], columns: Sequence[int]) -> NDArray[np.float64]:
-    """Logits of shape (n, labels) to the probability of the chosen outputs, shape (n,); sigmoid for one output."""
-    if logits.shape[1] == 1:
-        return sigmoid(logits[:, 0])
-    summed: NDArray[np.float64] = softmax(logits)[:, list(columns)].sum(axis=1)
-    return np.minimum(summed, 1.0)

@@ -1,8 +1,7 @@
 """Creates models from strings: the values of `-e`, `-g` and `--nli`, accepted by every constructor.
 
 A string may have options of the class: `openai:o4-mini,temperature=none`. Other packages register models with an entry
-point in `unpoison.encoders`, `unpoison.generators`, `unpoison.nli`, `unpoison.cross_encoders` or
-`unpoison.injection_models`.
+point in `unpoison.encoders`, `unpoison.generators`, `unpoison.nli` or `unpoison.cross_encoders`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from unpoison.models.protocols import (
     CrossEncoder,
     Encoder,
     Generator,
-    InjectionClassifier,
     LogProbabilities,
     Models,
     NLIModel,
@@ -37,7 +35,6 @@ __all__ = [
     "load_cross_encoder",
     "load_encoder",
     "load_generator",
-    "load_injection_model",
     "load_models",
     "load_nli",
     "weights_of",
@@ -76,8 +73,6 @@ CROSS_ENCODERS = {
     "hlatr:NAME_OR_PATH": "hlatr:HlatrScorer",
 }
 
-
-INJECTION_MODELS = {"hf:NAME_OR_PATH": "classifiers:CheckpointInjectionClassifier"}
 
 METHODS = {"encoder": "encode", "nli": "judge", "cross_encoder": "score", "injection": "probabilities"}
 """Kind of model -> its required method."""
@@ -144,22 +139,6 @@ def load_cross_encoder(spec: str) -> CrossEncoder:
     return _load("cross-encoder", "cross_encoders", spec, CROSS_ENCODERS)  # type: ignore[no-any-return]
 
 
-def load_injection_model(spec: str) -> InjectionClassifier:
-    """`hf:NAME_OR_PATH` (torch), or the bare name: any sequence classifier with a label that means an injection.
-
-    If the labels are ambiguous: `hf:NAME,label=LABEL_1`.
-
-    Raises:
-        OptionError: An option that the model does not have.
-        MissingExtraError: The form needs an extra that is not installed.
-        ModelError: The model cannot be loaded, or its labels do not say which output is an injection.
-    """
-    known = {"hf", *names("injection_models")}
-    if spec.partition(":")[0].partition(",")[0] not in known:
-        spec = f"hf:{spec}"
-    return _load("injection model", "injection_models", spec, INJECTION_MODELS)  # type: ignore[no-any-return]
-
-
 def load_models(**given: Any) -> Models:
     """The models of a defense, each given as an object, a string, or None.
 
@@ -175,7 +154,6 @@ def load_models(**given: Any) -> Models:
         "nli": load_nli,
         "cross_encoder": load_cross_encoder,
         "language_model": load_generator,
-        "injection": load_injection_model,
     }
     models: dict[str, Any] = {
         name: loaders[name](value) if isinstance(value, str) and name in loaders else value
