@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unpoison.agents.lock_file import LockFile, identity_of, look_of
-from unpoison.agents.mcp_messages import META, McpGate
+from unpoison.agents.mcp_messages import McpGate
 from unpoison.agents.mcp_proxy import Proxy, ProxyBounds
 from unpoison.agents.mcp_servers import CHUNK, MessageLines, TooLong
 from unpoison.agents.policy import ToolPolicy
@@ -48,9 +48,9 @@ def called(result: dict[str, Any], gate: McpGate | None = None) -> dict[str, Any
     ],
 )
 def test_a_tool_with_a_finding_is_withheld(tool: Any, code: str) -> None:
-    result = listed(TOOL, tool)["result"]
-    assert result["tools"] == [TOOL]
-    assert [one["code"] for one in result["_meta"][META]["withheld"]] == [code]
+    gate = McpGate("me")
+    assert listed(TOOL, tool, gate=gate)["result"]["tools"] == [TOOL]
+    assert [reason.code for reason in gate.withheld.values()] == [code]
 
 
 def test_a_lock_file_of_another_server_and_a_change_withhold(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_a_lock_file_of_another_server_and_a_change_withhold(tmp_path: Path) -> 
     read = LockFile(tmp_path / "lock")
     assert listed(TOOL, gate=McpGate("me", lock=read))["result"]["tools"] == [TOOL]
     assert listed(TOOL, gate=McpGate("other", lock=read))["result"]["tools"] == []
-    changed = listed({**TOOL, "description": "Other."}, gate=McpGate("me", lock=read))["result"]
-    assert changed["_meta"][META]["withheld"][0]["code"] == "tool.changed"
+    listed({**TOOL, "description": "Other."}, gate=(gate := McpGate("me", lock=read)))
+    assert gate.withheld["fetch"].code == "tool.changed"
     assert identity_of(["a", "b"]) != identity_of("a b")
     assert (read.others("other"), read.others("me")) == (frozenset(["fetch"]), frozenset())
 
@@ -78,14 +78,14 @@ def test_a_lock_file_of_another_server_and_a_change_withhold(tmp_path: Path) -> 
 def test_a_name_like_that_of_another_servers_tool_is_withheld(tmp_path: Path, named: str, codes: list[str]) -> None:
     gate = McpGate("me")
     gate.others = frozenset(map(look_of, ["fetch", "get"]))
-    result = listed({**TOOL, "name": named}, gate=gate)["result"]
-    assert [one["code"] for one in result.get("_meta", {}).get(META, {}).get("withheld", [])] == codes
+    listed({**TOOL, "name": named}, gate=gate)
+    assert [reason.code for reason in gate.withheld.values()] == codes
     lock = LockFile(tmp_path / "lock")
     lock.approve("other", [TOOL])
     lock.approve("me", [{**TOOL, "name": "get"}])
-    held = listed(TOOL, {**TOOL, "name": "get"}, gate=McpGate("me", lock=lock))["result"]
+    held = listed(TOOL, {**TOOL, "name": "get"}, gate=(gate := McpGate("me", lock=lock)))["result"]
     assert [one["name"] for one in held["tools"]] == ["get"]
-    assert held["_meta"][META]["withheld"][0]["code"] == "tool.shadows"
+    assert gate.withheld["fetch"].code == "tool.shadows"
     lock.approve("me", [TOOL])  # somebody has seen it, and wants it
     assert listed(TOOL, gate=McpGate("me", lock=lock))["result"]["tools"] == [TOOL]
 
@@ -97,18 +97,13 @@ def test_what_is_no_lock_file_is_refused(tmp_path: Path, text: str) -> None:
         LockFile(tmp_path / "lock")
 
 
-def test_images_and_blobs_pass_with_a_note_and_a_text_that_poses_as_one_does_not() -> None:
+def test_images_and_blobs_pass_and_a_text_that_poses_as_one_does_not() -> None:
     image = {"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]}
-    passed = called(image)
-    assert passed["content"] == image["content"]
-    assert passed["_meta"][META]["outcome"] == "passed"
-    assert passed["_meta"][META]["notes"] == ["not looked into: the image at $.content[0].data"]
+    assert called(image) is image
     blob = {"jsonrpc": "2.0", "id": 1, "result": {"contents": [{"uri": "a:b", "blob": "iVBORw0KGgo="}]}}
-    read = McpGate("me").screen_reply("resources/read", {"uri": "a:b"}, blob)["result"]
-    assert read["_meta"][META]["notes"] == ["not looked into: the blob at $.contents[0].blob"]
+    assert McpGate("me").screen_reply("resources/read", {"uri": "a:b"}, blob) is blob
     posing = called({"content": [{"type": "image", "data": ORDER, "mimeType": "image/png"}]})
     assert ORDER not in json.dumps(posing)
-    assert "notes" not in posing["_meta"][META]
 
 
 def test_an_error_of_the_server_is_screened() -> None:

@@ -69,7 +69,6 @@ def test_all_passes_but_injections_in_either_era_of_the_protocol(mode: str) -> N
                 f"{BEGINNING}\n\n[removed]",
                 "[unpoison] 1 stretch of this result gave instructions to the model and was removed.",
             ]
-            assert page.meta["unpoison/screening"]["cuts"][0]["path"] == "$.content[0].text"
             assert ORDER not in (await client.read_resource("notes://today")).contents[0].text
             assert ORDER not in (await client.get_prompt("greet", {"name": "Bo"})).messages[0].content.text
 
@@ -114,7 +113,6 @@ def test_a_poisoned_description_is_withheld_and_its_tool_cannot_be_called() -> N
         async with talking(server=command("poisoned")) as client:
             listed = await client.list_tools()
             assert "weather" not in {tool.name for tool in listed.tools}
-            assert listed.meta["unpoison/screening"]["withheld"][0]["code"] == "prompt_injection"
             with pytest.raises(mcp.MCPError, match="withheld"):
                 await client.call_tool("weather", {})
 

@@ -32,7 +32,7 @@ from unpoison.models import CachedEncoder, CachedGenerator, CrossEncoderNLI, loa
 from unpoison.models.prompts import answer_prompt
 from unpoison.retrieval import BM25Retriever, DenseRetriever
 from unpoison.retrieval.faiss import FaissStore
-from unpoison.retrieval.store_retriever import StoreRetriever
+from unpoison.retrieval.store import StoreRetriever
 from unpoison.utils.copies import Remade
 
 GIVEN = [{"id": str(i), "text": text, "source": f"https://a{i}.example/x"} for i, text in enumerate(SHARKS)]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from unpoison.agents.leaves import Path, show_path
+from unpoison.agents.leaves import Path
 from unpoison.agents.lock_file import DESCRIBING, LockFile, look_of
 from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.screening import ScreenedResult, screen_tool_result
@@ -22,16 +22,10 @@ from unpoison.core.reasons import Reason
 from unpoison.errors import InputError
 from unpoison.scan.hidden_text import concealed_texts
 
-__all__ = ["MAX_TOOLS", "META", "McpGate", "safe_name"]
-
-META = "unpoison/screening"
-"""The key of `_meta` that reports cut or withheld content."""
+__all__ = ["MAX_TOOLS", "McpGate", "safe_name"]
 
 MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
 """Maximum number of a server's tools, and characters of one definition."""
-
-MAX_NOTES = 10
-"""Maximum number of listed images and blobs."""
 
 READING_ORDER = ("content", "structuredContent")
 """The order in which hosts show the fields of a tool's result."""
@@ -101,22 +95,22 @@ class McpGate:
             return {**reply, "error": error}
         if not isinstance(reply["result"], dict):
             raise InputError(f"the result of {method} must be an object, got {type(reply['result']).__name__}")
-        result = _without_meta(reply["result"])
+        result = reply["result"]
         new = self._check_tools(params, result) if method == "tools/list" else self._result(method, params, result)
-        return reply if new is reply["result"] else {**reply, "result": new}
+        return reply if new is result else {**reply, "result": new}
 
     def screen_notice(self, notice: dict[str, Any]) -> dict[str, Any] | None:
         """A notification as the host may read it; the same object without a finding, None if it is refused.
 
         Hosts show progress and log messages, some of them to the model.
         """
-        method, params = str(notice["method"]), _without_meta(notice.get("params"))
+        method, params = str(notice["method"]), notice.get("params")
         if not plain_method(method):
             return None
         screened = self._screen(method, params, {})
         if screened.blocked:
             return None
-        return notice if screened.value is notice.get("params") else {**notice, "params": screened.value}
+        return notice if screened.value is params else {**notice, "params": screened.value}
 
     def check_tool(self, tool: Any) -> Reason | None:
         """The reason to withhold a tool from a model; None without a reason."""
@@ -169,9 +163,7 @@ class McpGate:
             return result
         for i, reason in found.items():
             _log.warning("withheld the tool %s: %s", safe_name(names[i]), reason.code)
-        said = [{"tool": safe_name(names[i]), "code": one.code, "why": one.unquoted} for i, one in found.items()]
-        kept = [tool for i, tool in enumerate(tools) if i not in found]
-        return _add_meta({**rest.value, "tools": kept}, {"withheld": said})
+        return {**rest.value, "tools": [tool for i, tool in enumerate(tools) if i not in found]}
 
     def _result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
         """A result as the host may read it; a tool's result gets a line that reports the removal."""
@@ -180,25 +172,21 @@ class McpGate:
         first = READING_ORDER if of_tool else ()
         screened = self._screen(name, {**{key: result[key] for key in first if key in result}, **result}, params)
         if screened.outcome == "passed":
-            own = [note for note in screened.notes if note.startswith("not looked into")]
-            return _add_meta(result, screened.to_dict()) if own else result
+            return result
         if screened.blocked:
             if not of_tool:
                 raise InputError(screened.line.removeprefix("[unpoison] "))
             kind = {"resultType": "complete"} if "resultType" in result else {}
-            refused = {**kind, "content": [{"type": "text", "text": screened.line}], "isError": True}
-            return _add_meta(refused, screened.to_dict())
-        new = screened.value
+            return {**kind, "content": [{"type": "text", "text": screened.line}], "isError": True}
+        new: dict[str, Any] = screened.value
         if of_tool and screened.line and isinstance(new.get("content"), list):
-            new = {**new, "content": [*new["content"], {"type": "text", "text": screened.line}]}
-        return _add_meta(new, screened.to_dict())
+            return {**new, "content": [*new["content"], {"type": "text", "text": screened.line}]}
+        return new
 
     def _screen(self, name: str, value: Any, params: Mapping[str, Any]) -> ScreenedResult:
         arguments = params.get("arguments") if isinstance(params.get("arguments"), dict) else params
         skip = _Opaque(value, name)
         screened = screen_tool_result(name, value, policy=self.policy, arguments=arguments, skip=skip)
-        if skip.notes:
-            screened = replace(screened, notes=(*skip.notes, *screened.notes))
         if skip.texts and not screened.blocked:
             files = screen_tool_result(name, skip.texts, policy=self.policy, arguments=arguments)
             if files.changed and files.reason.code != "tool.hidden":  # nothing can be cut out of base64
@@ -213,12 +201,10 @@ class _Opaque:
     """Decides whether a field is an image, audio or blob in base64, or is not shown to a model.
 
     Attributes:
-        notes: Fields that were not screened.
         texts: Text files, which hosts decode for the model.
     """
 
     def __init__(self, value: Any, method: str) -> None:
-        self.notes: list[str] = []
         self.texts: list[str] = []
         asks = isinstance(value, dict) and value.get("resultType") == "input_required"
         self._opaque = (*(OPAQUE if asks else ()), *(("nextCursor",) if method.endswith("/list") else ()))
@@ -233,8 +219,6 @@ class _Opaque:
             return False
         if text := _decoded_text(value):
             self.texts.append(text)
-        elif value and len(self.notes) < MAX_NOTES:
-            self.notes.append(f"not looked into: the {kind} at {show_path((*path, key))}")
         return True
 
 
@@ -278,19 +262,6 @@ def _name_of(message: Mapping[str, Any]) -> str | None:
     params = message.get("params")
     name = params.get("name") if isinstance(params, dict) else None
     return name if isinstance(name, str) else None
-
-
-def _without_meta(value: Any) -> Any:
-    """A result without a forged `unpoison/screening` entry in its `_meta`."""
-    meta = value.get("_meta") if isinstance(value, dict) else None
-    if not isinstance(meta, dict) or META not in meta:
-        return value
-    return {**value, "_meta": {name: held for name, held in meta.items() if name != META}}
-
-
-def _add_meta(result: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    own = result.get("_meta")
-    return {**result, "_meta": {**(own if isinstance(own, dict) else {}), META: dict(said)}}
 
 
 def safe_name(name: str) -> str:

@@ -16,7 +16,7 @@ from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import OptionError, clip
-from unpoison.models.functions import GeneratorFunction
+from unpoison.models.loading import GeneratorFunction
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, encode, retrieve
 from unpoison.retrieval.base import Retriever, aretrieve_passages

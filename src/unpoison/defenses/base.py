@@ -35,7 +35,7 @@ from unpoison.models.requests import Flow, generate
 from unpoison.utils.checks import among, flag, within
 
 if TYPE_CHECKING:
-    from unpoison.models.functions import GeneratorFunction
+    from unpoison.models.loading import GeneratorFunction
     from unpoison.runtime.limits import Limits
     from unpoison.screener.screener import Screener
     from unpoison.screener.streaming import Event

@@ -19,7 +19,7 @@ _HOMES = {
     "ExtractiveReader": "extractive",
     "FakeEncoder": "doubles",
     "FakeNLI": "doubles",
-    "FunctionGenerator": "functions",
+    "FunctionGenerator": "loading",
     "FusionInDecoder": "fusion",
     "Generator": "protocols",
     "HlatrScorer": "hlatr",

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import check_published, encodable, load_pretrained
-from unpoison.models.onnx import open_graph
+from unpoison.models.checkpoints import check_published, encodable, load_pretrained, open_graph
 from unpoison.utils.extras import require
 
 __all__ = [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unpoison.retrieval.dense import DenseRetriever
     from unpoison.retrieval.hybrid import HybridRetriever
     from unpoison.retrieval.langchain import LangChainStore
-    from unpoison.retrieval.store_retriever import StoreRetriever
+    from unpoison.retrieval.store import StoreRetriever
 
 _HOMES = {
     "BM25Retriever": "bm25",
@@ -23,7 +23,7 @@ _HOMES = {
     "HybridRetriever": "hybrid",
     "LangChainStore": "langchain",
     "Retriever": "base",
-    "StoreRetriever": "store_retriever",
+    "StoreRetriever": "store",
 }
 
 __all__ = ["BM25Retriever", "DenseRetriever", "HybridRetriever", "LangChainStore", "Retriever", "StoreRetriever"]

@@ -22,8 +22,7 @@ from unpoison import __version__
 from unpoison.algorithms.intervals import wilson
 from unpoison.core.passages import Passage
 from unpoison.errors import UnpoisonError
-from unpoison.models.functions import GeneratorFunction
-from unpoison.models.loading import as_generator
+from unpoison.models.loading import GeneratorFunction, as_generator
 from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import generate

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import InputError, OptionError, clip
-from unpoison.models.functions import GeneratorFunction
-from unpoison.models.loading import as_generator, can_write, load_encoder
+from unpoison.models.loading import GeneratorFunction, as_generator, can_write, load_encoder
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.models.requests import Flow, encode, generate
