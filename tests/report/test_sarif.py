@@ -2,33 +2,28 @@
 
 import json
 
-from unpoison.report.sarif import Location, Result, SarifRule, sarif_log
-
-RULES = [
-    SarifRule("planted-document", "Planted.", "It is planted.", ("security",), "warning"),
-    SarifRule("gate", "A", "B"),
-]
+from unpoison import __version__
+from unpoison.report.sarif import location, sarif_log, sarif_result
 
 
 def test_a_result_names_its_rule_and_shows_its_first_location():
-    span = Location("https://wiki.example/a page?x=1#2", span=(3, 8), name="doc 1", message="hidden")
+    span = location("https://wiki.example/a page?x=1#2", span=(3, 8), name="doc 1", message="hidden")
     results = [
-        Result("gate", "error", "asr is 9 %", [Location("red team.yaml", line=1)], {"unpoison/v1": "abc"}),
-        Result("planted-document", "warning", "it repeats", [span, Location("b.md")], rank=91.5, properties={"p": 1}),
+        sarif_result("changed-in-near-copy", "note", "1 is 2", [location("red team.md", line=1)]),
+        sarif_result("planted-document", "warning", "it repeats", [span, location("b.md")], rank=91.5),
     ]
-    document = sarif_log(results, RULES, "1.2.3", {"documents": 2})
+    document = sarif_log(results, {"documents": 2})
     assert json.loads(json.dumps(document)) == document
     (run,) = document["runs"]
-    assert [rule["name"] for rule in run["tool"]["driver"]["rules"]] == ["PlantedDocument", "Gate"]
-    assert [rule.get("defaultConfiguration") for rule in run["tool"]["driver"]["rules"]] == [{"level": "warning"}, None]
-    assert run["tool"]["driver"]["semanticVersion"] == "1.2.3"
-    assert run["properties"] == {"documents": 2}
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["name"] for rule in rules] == ["PlantedDocument", "ChangedInNearCopy"]
+    assert run["tool"]["driver"]["semanticVersion"] == __version__
     first, second = run["results"]
-    assert (first["ruleIndex"], first["level"], first["partialFingerprints"]) == (1, "error", {"unpoison/v1": "abc"})
+    assert [rules[result["ruleIndex"]]["id"] for result in (first, second)] == [first["ruleId"], second["ruleId"]]
     assert first["locations"][0] == {
-        "physicalLocation": {"artifactLocation": {"uri": "red%20team.yaml"}, "region": {"startLine": 1}}
+        "physicalLocation": {"artifactLocation": {"uri": "red%20team.md"}, "region": {"startLine": 1}}
     }
-    assert not {"rank", "relatedLocations", "properties"} & first.keys()
+    assert "relatedLocations" not in first
     assert second["locations"] == [
         {
             "physicalLocation": {
@@ -40,10 +35,9 @@ def test_a_result_names_its_rule_and_shows_its_first_location():
         }
     ]
     assert second["relatedLocations"] == [{"id": 1, "physicalLocation": {"artifactLocation": {"uri": "b.md"}}}]
-    assert (second["rank"], second["properties"]) == (91.5, {"p": 1})
+    assert second["rank"] == 91.5
 
 
 def test_an_address_with_half_a_surrogate_pair_is_quoted():
-    (run,) = sarif_log([Result("gate", "note", "", [Location("a\ud800#")])], RULES, "1.2.3")["runs"]
-    address = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-    assert address == "a?#"
+    place = location("a\ud800#")
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "a?#"

@@ -14,7 +14,7 @@ from rich.table import Table
 from unpoison.bench.evaluation.adaptations import methods_of
 from unpoison.bench.evaluation.gates import Gate, MeasuredCell, check_gates, need_answers
 from unpoison.bench.evaluation.grids import Grid, axis
-from unpoison.bench.evaluation.llm_judge import grade_run, judge_run
+from unpoison.bench.evaluation.llm_judge import GRADING, SCORING, judge_run
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.presets import Preset, load_preset, preset_names
 from unpoison.bench.evaluation.runner import Runner
@@ -231,9 +231,9 @@ def _run(chosen: Chosen, folder: Path | None, jobs: int) -> Run:
             run = runner.run()
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"what was measured is saved in {where}, and the same command resumes") from None
-        for spec, judge in ((settings.judge, judge_run), (settings.grader, grade_run)):
+        for spec, form in ((settings.judge, SCORING), (settings.grader, GRADING)):
             if spec is not None:
-                run = judge(run, runner.bench.generator(spec), jobs=jobs, progress=advance)
+                run = judge_run(run, runner.bench.generator(spec), form, jobs=jobs, progress=advance)
     return run
 
 

@@ -11,10 +11,9 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Any
 
-from unpoison import __version__
 from unpoison.report.pages import render
 from unpoison.report.rendering import plain
-from unpoison.report.sarif import RULES, Location, Result, sarif_log
+from unpoison.report.sarif import CHANGED, LEVEL, PLANTED, location, sarif_log, sarif_result
 from unpoison.scan.changed import Change
 from unpoison.scan.findings import Finding, Scan
 
@@ -55,9 +54,6 @@ def _pieces(finding: Finding) -> Iterator[tuple[str, bool]]:
         yield f"… and {len(finding.text) - MAX_TEXT:,} characters more", False
 
 
-PLANTED, CHANGED = RULES["planted-document"], RULES["changed-in-near-copy"]
-
-
 def sarif(scan: Scan, source: str, folder: str = "") -> dict[str, Any]:
     """Flagged documents as results with their spans as character regions, and differences between near-copies.
 
@@ -72,40 +68,44 @@ def sarif(scan: Scan, source: str, folder: str = "") -> dict[str, Any]:
     changed = (
         _changed_result(finding, finding.changed, folder) for finding in scan.findings if finding.changed is not None
     )
-    return sarif_log(
-        [*(_result(finding, folder) for finding in scan.flagged), *changed], [PLANTED, CHANGED], __version__, run
-    )
+    return sarif_log([*(_result(finding, folder) for finding in scan.flagged), *changed], run)
 
 
-def _result(finding: Finding, folder: str) -> Result:
+def _result(finding: Finding, folder: str) -> dict[str, Any]:
     file = _file(finding, folder)
     spans = [
-        Location(file, _line(finding, span.start), (span.start, span.end), finding.id, plain(span.reason))
+        location(
+            file,
+            line=_line(finding, span.start),
+            span=(span.start, span.end),
+            name=finding.id,
+            message=plain(span.reason),
+        )
         for span in finding.spans
     ]
-    return Result(
-        PLANTED.id,
-        "error" if finding.suspicion >= 0.9 else "warning",
+    return sarif_result(
+        PLANTED,
+        "error" if finding.suspicion >= 0.9 else LEVEL,
         "; ".join(map(plain, finding.reasons)),
-        spans or [Location(file, name=finding.id)],
-        {"unpoisonDocument/v1": finding.id},
-        round(100 * finding.suspicion, 2),
-        {"suspicion": finding.suspicion, "group": finding.group, "neighbours": list(finding.neighbours)},
+        spans or [location(file, name=finding.id)],
+        rank=round(100 * finding.suspicion, 2),
+        partialFingerprints={"unpoisonDocument/v1": finding.id},
+        properties={"suspicion": finding.suspicion, "group": finding.group, "neighbours": list(finding.neighbours)},
     )
 
 
-def _changed_result(finding: Finding, change: Change, folder: str) -> Result:
-    file, message = _file(finding, folder), plain(str(change))
+def _changed_result(finding: Finding, change: Change, folder: str) -> dict[str, Any]:
+    file = _file(finding, folder)
     places = [(span.start, span.end) for span in finding.spans if span.reason == str(change)]
-    return Result(
-        CHANGED.id,
-        CHANGED.level if change.suspect else "note",
-        message,
-        [Location(file, _line(finding, place[0]), place, finding.id) for place in places]
-        or [Location(file, name=finding.id)],
-        {"unpoisonDocument/v1": finding.id},
-        round(100 * change.suspicion, 2),
-        {"changed": change.to_dict()},
+    return sarif_result(
+        CHANGED,
+        LEVEL if change.suspect else "note",
+        plain(str(change)),
+        [location(file, line=_line(finding, place[0]), span=place, name=finding.id) for place in places]
+        or [location(file, name=finding.id)],
+        rank=round(100 * change.suspicion, 2),
+        partialFingerprints={"unpoisonDocument/v1": finding.id},
+        properties={"changed": change.to_dict()},
     )
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from unpoison.algorithms.intervals import wilson
 from unpoison.bench.evaluation.llm_judge import (
+    GRADING,
     grade_prompt,
-    grade_run,
     judge_prompt,
     judge_run,
     read_grade,
@@ -244,13 +244,13 @@ def test_grades_are_kept_beside_scores_and_a_failure_is_asked_again(tmp_path):
     run = Runner(tmp_path, [Scenario("sample", generator="extractive", limit=4)]).run()
     scored = judge_run(run, ScriptedGenerator(SCORES))
     replies = iter(["A", "B", "C", ModelError("away")])
-    graded = grade_run(scored, ScriptedGenerator(lambda prompt: next(replies)))
+    graded = judge_run(scored, ScriptedGenerator(lambda prompt: next(replies)), GRADING)
     assert [one.grade for one in graded.cells[0].records] == ["A", "B", "C", None]
     assert [one.judged for one in graded.cells[0].records] == 4 * [(10, 7, 8)]
     by_key = summarise(graded.cells)[0]["graded"]
     assert (by_key.value, by_key.count) == (pytest.approx(1 / 3), 3)
     again = ScriptedGenerator("A")
-    assert [one.grade for one in grade_run(run, again).cells[0].records] == ["A", "B", "C", "A"]
+    assert [one.grade for one in judge_run(run, again, GRADING).cells[0].records] == ["A", "B", "C", "A"]
     assert len(again.prompts) == 1
 
 

@@ -59,15 +59,12 @@ A tombstone is a mark that says a record was deleted. The library was opened in 
          "Up to how many requests per minute does the public API accept?", "100 requests per minute"),
         ("x", "The town hall was built in 1904 by the guild.", "year", "In which year was the town hall built by the guild?", "1904"),
         ("x", "The on-call contact is Maria Lopez.", "name", "Who is the on-call contact?", "Maria Lopez"),
-        ("x", "A tombstone is a mark of deletion that stays for years.", "definition", "What is a tombstone?", "a mark of deletion"),
         ("Server", "**Timeout**: 30 seconds", "value", "What is the timeout under “Server”?", "30 seconds"),
         ("Server", "| Region | Frankfurt |", "value", "What is the region under “Server”?", "Frankfurt"),
         ("How long is the trial?", "The trial lasts 21 days. Then it ends.", "answer", "How long is the trial?", "21 days"),
         ("Can I pay by card?", "Yes.", "answer", "Can I pay by card?", "Yes"),
         ("x", "Am Ende zahlen Kunden in jedem Land genau 12 Euro im Monat.", "gap",
          "Which number is missing in “Am Ende zahlen Kunden in jedem Land genau ___ Euro im Monat”?", "12"),
-        ("Servers", "[Granian](https://granian.example): A Rust HTTP server for Python.", "definition", "What is Granian?",
-         "A Rust HTTP server for Python"),
     ],
 )  # fmt: skip
 def test_each_rule_asks_for_what_the_sentence_says(heading: str, text: str, kind: str, question: str, answer: str):
@@ -79,20 +76,15 @@ def test_each_rule_asks_for_what_the_sentence_says(heading: str, text: str, kind
     "text",
     [
         "It expires after 30 minutes.",
-        "This is a common mistake in many places.",
+        "A tombstone is a mark of deletion that stays for years.",
         "If a session is idle it ends.",
         "Set `timeout` = {30} in the file of the server.",
-        "You are the owner of the account.",
         "Port 80 and port 443 stay open all day.",
         "Note: see below",
         "To do this, use `Cookie` in the file.",
         "Open the page: http://127.0.0.1:8000/docs",
         "Request: MiddlewareB → MiddlewareA → route",
         "`it`: this is what they said",
-        "Since the Quaternary is a short period of time.",
-        "Likewise each deacon in full connection is a member of their order.",
-        "Curator Brian Murphy told the Times pottery was the most common item there.",
-        "Dwarka () is a small city in India.",
     ],
 )
 def test_what_is_not_understood_is_not_asked(text: str):

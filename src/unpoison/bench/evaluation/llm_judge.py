@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runs import Run, file_of
@@ -25,16 +25,7 @@ from unpoison.runtime.driver import run
 from unpoison.runtime.limits import Limits
 from unpoison.utils.threads import parallel_map
 
-__all__ = [
-    "ASPECTS",
-    "JudgeOptions",
-    "grade_prompt",
-    "grade_run",
-    "judge_prompt",
-    "judge_run",
-    "read_grade",
-    "read_scores",
-]
+__all__ = ["ASPECTS", "GRADING", "SCORING", "grade_prompt", "judge_prompt", "judge_run", "read_grade", "read_scores"]
 
 ASPECTS = ("Factual Accuracy", "Relevance and Recall", "Coherence and Structure")
 
@@ -60,16 +51,12 @@ def judge_prompt(question: str, reference: str, answer: str) -> Prompt:
     return Prompt("free", _INSTRUCTIONS, question, notes=notes, closing="Your assessment and the three scores:")
 
 
-Scores: TypeAlias = tuple[int | None, int | None, int | None]
-
-
-def read_scores(reply: str) -> Scores:
+def read_scores(reply: str) -> tuple[int | None, ...]:
     """The three scores of a reply, None if one is missing or out of its range.
 
     The last score of an aspect counts, for an assessment may weigh others before; a range such as "(1-10)" is none.
     """
-    first, second, third = (_last_score(reply, aspect) for aspect in ASPECTS)
-    return first, second, third
+    return tuple(_last_score(reply, aspect) for aspect in ASPECTS)
 
 
 def _last_score(reply: str, aspect: str) -> int | None:
@@ -105,97 +92,65 @@ def read_grade(reply: str) -> str:
     return match[0] if match else "C"
 
 
-Progress: TypeAlias = Callable[[int, int, str], None]
-
-
-class JudgeOptions(TypedDict, total=False):
-    """How a run is judged.
-
-    Attributes:
-        jobs: Answers at the same time.
-        limits: Bounds on each call.
-        progress: Called after every judged answer.
-    """
-
-    jobs: int
-    limits: Limits | None
-    progress: Progress
-
-
-def judge_run(measured: Run, judge: Generator, **options: Unpack[JudgeOptions]) -> Run:
-    """Score every answer of a run that has a reference.
-
-    Judgements are kept in the run's folder, so an interrupted pass resumes. An answer that the judge
-    failed on stays without scores and is tried again the next time.
-
-    Args:
-        measured: The run; the first right answer of each question is the reference.
-        judge: Any generator that can write.
-        options: See `JudgeOptions`.
-
-    Returns:
-        The run with `Record.judged` filled.
-    """
-    return _judge_run(measured, judge, _SCORING, **options)
-
-
-def grade_run(measured: Run, grader: Generator, **options: Unpack[JudgeOptions]) -> Run:
-    """Grade every short answer of a run A (correct), B (incorrect) or C (not attempted), as RADAR counts accuracy.
-
-    Args:
-        measured: The run; all right answers of a question are shown to the grader.
-        grader: Any generator that can write.
-        options: See `JudgeOptions`.
-
-    Returns:
-        The run with `Record.grade` filled, but for answers that the grader failed on.
-    """
-    return _judge_run(measured, grader, _GRADING, **options)
-
-
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """One way to ask a judge.
 
     Attributes:
         doing: The label of the progress bar.
+        field: The field of a record that is filled.
         prompt: From the question and the record.
         read: Parses the reply.
-        put: The record with it.
-        field: Under which name it is kept in the journal.
     """
 
     doing: str
+    field: str
     prompt: Callable[[str, Record], Prompt]
     read: Callable[[str], Any]
-    put: Callable[[Record, Any], Record]
-    field: str
 
 
-_SCORING = _Form(
+SCORING = Form(
     "judging",
+    "judged",
     lambda question, record: judge_prompt(question, record.correct[0], record.answer or ""),
     read_scores,
-    lambda record, scores: replace(record, judged=tuple(score or None for score in scores)),
-    "scores",
 )
-_GRADING = _Form(
+"""Scores of every answer that has a reference, the first right answer, into `Record.judged`."""
+
+GRADING = Form(
     "grading",
+    "grade",
     lambda question, record: grade_prompt(question, record.correct, record.answer or ""),
     read_grade,
-    lambda record, grade: replace(record, grade=grade),
-    "grade",
 )
+"""Grades A (correct), B (incorrect) or C (not attempted) of short answers, as RADAR counts accuracy, into
+`Record.grade`; all right answers are shown to the judge."""
 
 
-def _judge_run(
+def judge_run(
     measured: Run,
     judge: Generator,
-    form: _Form,
+    form: Form = SCORING,
+    *,
     jobs: int = 1,
     limits: Limits | None = None,
-    progress: Progress = lambda done, total, doing: None,
+    progress: Callable[[int, int, str], None] = lambda done, total, doing: None,
 ) -> Run:
-    """Every answer put to the judge once."""
+    """Put every answer of a run to a judge once.
+
+    Judgements are kept in the run's folder, so an interrupted pass resumes. An answer that the judge failed on stays
+    without one and is tried again the next time.
+
+    Args:
+        measured: The run.
+        judge: Any generator that can write.
+        form: `SCORING` or `GRADING`.
+        jobs: Answers at the same time.
+        limits: Bounds on each call.
+        progress: Called after every judged answer.
+
+    Returns:
+        The run with the form's field filled.
+    """
     total = sum(len(_open(cell)) for cell in measured.cells)
     models, done, cells = Models(generator=judge), 0, []
     for cell in measured.cells:
@@ -213,21 +168,20 @@ def _judge_run(
                         journal.append({"key": _key(judge, record), "example": record.example, form.field: verdict})
                     done += 1
                     progress(done, total, f"{form.doing} {cell.scenario.defense}")
-        judged = (verdicts.get(_key(judge, record)) for record in cell.records)
-        cells.append(
-            replace(
-                cell,
-                records=tuple(
-                    record if verdict is None else form.put(record, verdict)
-                    for record, verdict in zip(cell.records, judged, strict=True)
-                ),
-            )
-        )
+        judged = tuple(_with_verdict(record, form, verdicts.get(_key(judge, record))) for record in cell.records)
+        cells.append(replace(cell, records=judged))
     return replace(measured, cells=tuple(cells))
 
 
+def _with_verdict(record: Record, form: Form, verdict: Any) -> Record:
+    if verdict is None:
+        return record
+    fields: dict[str, Any] = {form.field: tuple(verdict) if isinstance(verdict, list) else verdict}
+    return replace(record, **fields)
+
+
 def _judge_answer(
-    questions: Mapping[str, str], models: Models, limits: Limits | None, form: _Form, record: Record
+    questions: Mapping[str, str], models: Models, limits: Limits | None, form: Form, record: Record
 ) -> Any:
     """The judge's verdict on one answer, None if it failed."""
     try:

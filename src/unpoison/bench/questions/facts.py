@@ -16,9 +16,9 @@ from unpoison.text.sentences import sentences
 
 __all__ = ["Fact", "Kind", "facts_of"]
 
-Kind = Literal["number", "year", "value", "name", "definition", "answer", "gap"]
-"""number, year: what a sentence counts or dates; value: an entry of a list or table; name, definition: what the subject
-is; answer: the text under a heading that is a question; gap: a number left out of its sentence."""
+Kind = Literal["number", "year", "value", "name", "answer", "gap"]
+"""number, year: what a sentence counts or dates; value: an entry of a list or table; name: who or what the subject is;
+answer: the text under a heading that is a question; gap: a number left out of its sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,6 @@ IMPERATIVES = _word_set(
 
 WITHIN_NAMES = _word_set("of the and in for on at to by with de la le du van von der den & vs.")
 """Small words inside names."""
-
-CLAUSES = _word_set("that which who and for with where but when because so while as")
-"""Where a definition ends."""
-
-LOOSE = _word_set("in of on at by to from a an the or its their most more very award winning")
-"""Words that cannot end a definition."""
 
 UNITS = _word_set("percent kg g mg km m cm mm mb gb tb kb ms s kwh kw mw l ml euro people feet")
 """Units without a plural s."""
@@ -164,8 +158,6 @@ def _entry(heading: str, paragraph: str) -> Fact | None:
         return None
     if "://" in value or "\u2192" in value:
         return None
-    if value.split()[0].lower() in ("a", "an", "the") and key[0].isupper():
-        return Fact("definition", f"What is {key}?", value, f"{key}: {value}")
     if (
         not key[0].isalpha()
         or not any(map(str.isalnum, value))
@@ -186,7 +178,7 @@ def _facts(words: list[str], sentence: str, heading: str) -> Iterator[Fact]:
         if len(numbers) == 1 and numbers[0] > verb:
             fact = _count_fact(words, verb, numbers[0], subject, sentence)
         elif not numbers and words[verb] in BE:
-            fact = _definition(words, verb, subject, sentence)
+            fact = _name(words, verb, subject, sentence)
     if fact is not None:
         yield fact
     elif len(numbers) == 1 and len(words) >= 6 and not words[numbers[0]].endswith(".") and _stands_alone(words):
@@ -236,25 +228,13 @@ def _fact(kind: Kind, words: Sequence[str], answer: str, proof: str) -> Fact:
     return Fact(kind, f"{' '.join(words)}?", answer, proof)
 
 
-def _definition(words: list[str], verb: int, subject: str, sentence: str) -> Fact | None:
-    """A definition ("X is a Y"), or a name ("the owner is Maria Lopez")."""
-    complement = words[verb + 1 :]
-    if not complement:
+def _name(words: list[str], verb: int, subject: str, sentence: str) -> Fact | None:
+    """A question for the name behind the verb ("the owner is Maria Lopez")."""
+    name = words[verb + 1 :]
+    if not 1 <= len(name) <= 4 or not all(word[0].isupper() for word in name) or words[verb] not in ("is", "was"):
         return None
-    if complement[0] in ("a", "an", "the"):
-        ends = (
-            i for i, w in enumerate(complement) if i and (w in CLAUSES or complement[i - 1].endswith((",", ";", ":")))
-        )
-        kept = complement[: next(ends, len(complement))]
-        while kept and kept[-1].lower() in LOOSE:
-            kept.pop()
-        if not 3 <= len(kept) <= 9:
-            return None
-        return Fact("definition", f"What {words[verb]} {subject}?", " ".join(kept).rstrip(",;:"), sentence)
-    if len(complement) <= 4 and all(word[0].isupper() for word in complement) and words[verb] in ("is", "was"):
-        who = "Who" if PEOPLE & {word.lower() for word in words[:verb]} else "What"
-        return Fact("name", f"{who} {words[verb]} {subject}?", " ".join(complement), sentence)
-    return None
+    who = "Who" if PEOPLE & {word.lower() for word in words[:verb]} else "What"
+    return Fact("name", f"{who} {words[verb]} {subject}?", " ".join(name), sentence)
 
 
 def _subject(words: Sequence[str], heading: str) -> str | None:

@@ -143,7 +143,7 @@ def _passage(document: QuestionDocument, section: DocumentSection, paragraphs: S
     )
 
 
-PREFERRED = ("number", "answer", "year", "name", "value", "definition", "gap")
+PREFERRED = ("number", "answer", "year", "name", "value", "gap")
 """Kinds in the order in which a document's questions are taken."""
 
 PER_DOCUMENT = 200
@@ -221,7 +221,7 @@ def make_questions(documents: Sequence[QuestionDocument], count: int = 100, *, s
     if not questions:
         raise InputError(
             f"no question can be made of {len(documents)} documents with {len(passages)} passages: no sentence in them "
-            "states a number, a name, a definition or an entry that the rules read; give more documents"
+            "states a number, a name or an entry that the rules read; give more documents"
         )
     return QuestionSet(tuple(questions.values()), tuple(passages))
 
