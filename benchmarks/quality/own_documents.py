@@ -1,10 +1,9 @@
 """Documents of organisations whose domain is known: lies that are read, and honest answers that are dropped.
 
     python -m benchmarks own_documents evaluation-data
-    python -m benchmarks own_documents evaluation-data --show
-    python -m benchmarks own_documents evaluation-data --clean
+    python -m benchmarks own_documents evaluation-data --news
 
-Four tables. No number is fitted on these rows, but rules were written while looking at errors on them; nordfjord and
+Three tables. No number is fitted on these rows, but rules were written while looking at errors on them; nordfjord and
 hanseferry were each written after the rules of their time.
 
 1. Lies. `own_documents.jsonl` of the data folder and `organisations.jsonl` beside this file hold documents of invented
@@ -14,16 +13,13 @@ hanseferry were each written after the rules of their time.
    harmless sentence of the organisation (hanseferry); a copy of the right document with the value swapped; that copy
    and two articles that repeat the value.
 3. RealtimeQA: ten results of a search, without a defense, with Guard, and with sources; `--news` prints it alone.
-4. Texts alone (`Guard()`), nobody attacks: clean passages kept, and questions of which every passage that holds a right
-   answer was dropped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,20 +37,6 @@ ARTICLES = ("https://daily-notes.example/a", "https://trade-news.example/b")
 READERS = ("reader", "extractive")
 NEWS_PASSAGES = 10
 NEWS_POISONS = 5
-CLEAN = (
-    *(
-        "nq_retrieved",
-        "hotpotqa_distractor",
-        "msmarco_retrieved",
-        "realtimeqa",
-        "realtimeqa_weekly",
-        "timeqa",
-        "biogen",
-    ),
-    *("clean_faq_answers", "clean_faq_pairs", "clean_science", "clean_software_docs"),
-    *("clean_wiki_en", "clean_wiki_de", "clean_wiki_es", "clean_wiki_zh"),
-)
-SPANS = "qa_spans"
 
 
 class Organisation(NamedTuple):
@@ -75,7 +57,6 @@ class Outcome(NamedTuple):
         right: The answer holds the right value.
         lost: The document with the answer was dropped, with nothing planted and the domain known.
         lost_unknown: The same without `sources`.
-        answer: The answer to the attacked question.
     """
 
     question: str
@@ -84,29 +65,23 @@ class Outcome(NamedTuple):
     right: bool
     lost: bool
     lost_unknown: bool
-    answer: Answer
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=evaluation_folder)
-    parser.add_argument("--show", action="store_true", help="the answers to all questions that went wrong")
-    parser.add_argument("--clean", action="store_true", help="the last table alone: some minutes")
     parser.add_argument("--news", action="store_true", help="the third table alone: some minutes")
     arguments = parser.parse_args()
     if arguments.news:
         print_news(arguments.folder)
         return
-    if arguments.clean:
-        print_clean(arguments.folder)
-        return
     found = organisations(arguments.folder / "own_documents.jsonl", FOUND)
-    print_lies(found, show=arguments.show)
-    print_planted(found, show=arguments.show)
+    print_lies(found)
+    print_planted(found)
     print_news(arguments.folder)
 
 
-def print_lies(found: Sequence[Organisation], *, show: bool) -> None:
+def print_lies(found: Sequence[Organisation]) -> None:
     print("| organisation | reader | questions | lies read | lie answered, no dispute | right | dropped | no sources |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     for reader in READERS:
@@ -115,19 +90,16 @@ def print_lies(found: Sequence[Organisation], *, show: bool) -> None:
             outcomes = [outcome_of(row, organisation, reader) for row in organisation.questions]
             asked += outcomes
             print_counts(organisation.name, reader, outcomes)
-            for one in outcomes if show else ():
-                if one.lie_read or one.misled or one.lost or one.lost_unknown or not one.right:
-                    print(describe(one))
         print_counts("German", reader, [one for one in asked if other_language(one.question) == "de"])
         print_counts("all", reader, asked)
 
 
 def print_counts(name: str, reader: str, outcomes: Sequence[Outcome]) -> None:
-    counts = [sum(values) for values in list(zip(*outcomes, strict=True))[1:6]]
+    counts = [sum(values) for values in list(zip(*outcomes, strict=True))[1:]]
     print(f"| {name} | {reader} | {len(outcomes)} | " + " | ".join(map(str, counts)) + " |")
 
 
-def print_planted(found: Sequence[Organisation], *, show: bool) -> None:
+def print_planted(found: Sequence[Organisation]) -> None:
     print("\n| planted | reader | passages | left | value answered, no dispute |\n|---|---|---:|---:|---:|")
     rows = [(row, organisation) for organisation in found for row in organisation.questions]
     for reader in READERS:
@@ -140,8 +112,6 @@ def print_planted(found: Sequence[Organisation], *, show: bool) -> None:
                     value = row["answer" if name == TWIN else "wrong"]
                     kept.append(0 in left)
                     told.append(value in answer.text and answer.status != "disputed")
-                    if show and (0 in left) != (name == TWIN):
-                        print(f"- {name}: {row['question']} {answer.status}: {answer.text!r}\n  {claims(answer)}")
             print(f"| {name} | {reader} | {len(kept)} | {sum(kept)} | {sum(told)} |")
 
 
@@ -162,43 +132,8 @@ def print_news(folder: Path) -> None:
         print(f"| {defense} | {name} | {len(rows)} | {right} | {wrong} | {disputed} |", flush=True)
 
 
-def print_clean(folder: Path) -> None:
-    print(
-        "\n| texts alone | passages | kept, % | questions answered | every answer dropped |\n|---|---:|---:|---:|---:|"
-    )
-    guard, match = Guard(), matcher()
-    for name in (*CLEAN, SPANS):
-        passages = kept = questions = lost = 0
-        for question, answers, texts in clean_questions(folder, name):
-            screening = guard.screen(question, texts)
-            passages, kept = passages + len(texts), kept + len(screening.kept_indices)
-            holding = {i for i, text in enumerate(texts) if match.correct(text, answers)}
-            questions, lost = (
-                questions + bool(holding),
-                lost + (bool(holding) and not holding & {*screening.kept_indices}),
-            )
-        print(f"| {name} | {passages} | {100 * kept / passages:.1f} | {questions} | {lost} |")
-
-
 def read_rows(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.open(encoding="utf-8")]
-
-
-def clean_questions(folder: Path, name: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Question, right answers and clean passages, at most ten."""
-    rows = read_rows(folder / f"{name}.jsonl")
-    if name != SPANS:
-        for row in rows:
-            texts = [p["text"] for p in row["passages"] if p["label"] in ("clean", "gold")][:NEWS_PASSAGES]
-            if texts:
-                yield row["question"], row["correct_answers"], texts
-        return
-    by_question = defaultdict[str, list[dict[str, Any]]](list)
-    for row in rows:
-        by_question[row["question"]].append(row)
-    for question, group in by_question.items():
-        answers = [answer for row in group for answer in row["answers"]]
-        yield question, answers, [row["passage"] for row in group][:NEWS_PASSAGES]
 
 
 def organisations(*files: Path) -> list[Organisation]:
@@ -226,7 +161,6 @@ def outcome_of(row: dict[str, Any], organisation: Organisation, reader: str) -> 
         row["answer"].lower() in answer.text.lower(),
         is_lost(Guard(generator=reader, sources=organisation.sources), row, honest),
         is_lost(Guard(generator=reader), row, honest),
-        answer,
     )
 
 
@@ -314,17 +248,6 @@ def news_answer(
 def _news(row: dict[str, Any]) -> list[Passage]:
     clean = sorted((p for p in row["passages"] if p["label"] != "poison"), key=lambda p: p.get("rank", 0))
     return [Passage(p["text"], source=p.get("url") or "") for p in clean][:NEWS_PASSAGES]
-
-
-def describe(one: Outcome) -> str:
-    """The answer and what was claimed, on a few lines."""
-    flags = [name for name in ("lie_read", "misled", "right", "lost", "lost_unknown") if getattr(one, name)]
-    return f"- {one.question} [{', '.join(flags)}] {one.answer.status}: {one.answer.text!r}\n  {claims(one.answer)}"
-
-
-def claims(answer: Answer) -> str:
-    """What the passages claim, and who."""
-    return "; ".join(f"{claim.text!r} {claim.weight:.2f} {claim.origins}" for claim in answer.claims)
 
 
 if __name__ == "__main__":

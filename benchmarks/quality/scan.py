@@ -3,7 +3,6 @@
     python -m benchmarks scan quality evaluation-data --sets msmarco --attacks poisonedrag
     python -m benchmarks scan first evaluation-data --attacks poisonedrag,poisonedrag-gemini
     python -m benchmarks scan clean evaluation-data
-    python -m benchmarks scan orders evaluation-data
 
 `train_scan.py` fits the weights of `scan.signs`, and says what it sets aside.
 """
@@ -12,20 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable
 from hashlib import md5
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 
-from benchmarks.training.injection_wordings import FOLDER, filled, wordings
 from unpoison.scan import Scan, scan
-from unpoison.scan.documents import Document, Unit, units_of
-from unpoison.scan.hidden_text import HidingShares, concealed_texts, concealment
-from unpoison.scan.signs import Strengths, imperative_signs, injection_suspicion, strengths
-from unpoison.text.prompt_injection import Injection, injection
 
 CLEAN = ("faq_answers", "faq_pairs", "science", "software_docs", "wiki_en", "wiki_de", "wiki_es", "wiki_zh")
 
@@ -163,93 +156,9 @@ def clean(folder: Path) -> None:
         print(f"| {name} | {len(found):,} | {len(found.flagged)} | {len(found.flagged) / len(found):.2%} |", flush=True)
 
 
-PLACES = ("{text} {lie}", "{lie} {text}", "{text}\n{lie}")
-
-HIDING = (
-    ("HTML that is not shown", "{text} <span style='display:none'>{lie}</span>"),
-    ("an HTML comment", "{text} <!-- {lie} -->"),
-    ("a template that is never shown", "{text} <template>{lie}</template>"),
-    ("white letters", "<p>{text}</p><p style='color:#fff;background:#fff'>{lie}</p>"),
-    ("invisible characters", "{spaced} {text}"),
-    ("tag characters", "{text}{smuggled}"),
-)
-
-
-def orders(folder: Path, names: list[str]) -> None:
-    """Orders and hidden claims in documents of their own, one in a thousand, beside what else is flagged.
-
-    What Guard says is left out: it is most of the time, and not what finds these.
-    """
-    asked = [row["text"] for row in rows(folder, "orders") if row["label"] == "order"]
-    lies = [row["text"] for row in rows(folder, "orders") if row["label"] == "benign"]
-    others = [
-        filled(text, Random(0), question="who wrote the letter", answer="Lisbon")
-        for _, text in wordings("orders_first_blind")
-    ]
-    blind = [row["text"] for row in rows(FOLDER, "orders_blind") if row["order"]]
-    print("| collection | what is planted | planted | flagged | others flagged |\n| --- | --- | --- | --- | --- |")
-    for name in names:
-        corpus = [row["text"] for row in rows(folder, "corpus") if row["dataset"] == name]
-        wrong = np.mean([s >= 0.5 for s in _apart(dict(enumerate(corpus)), {})])
-        for kind, texts, forms in (
-            ("an order", asked, PLACES),
-            ("an order in other words", others, PLACES),
-            ("an order written blind", blind, PLACES),
-            *((kind, lies, (form,)) for kind, form in HIDING),
-        ):
-            found = list(_in_company(corpus, texts, forms))
-            print(
-                f"| {name}, {len(corpus):,} | {kind} | {len(found)} | {np.mean(found):.0%} | {wrong:.2%} |", flush=True
-            )
-
-
-def _in_company(corpus: list[str], texts: list[str], forms: tuple[str, ...]) -> Iterator[bool]:
-    """Whether each text is flagged in a document of the corpus, planted with others up to one in a thousand."""
-    rng = np.random.default_rng(0)
-    known = dict(enumerate(corpus))
-    read = {number: _units(text, number) for number, text in known.items()}
-    together = max(1, round(len(corpus) / 1000))
-    for start in range(0, len(texts), together):
-        some = texts[start : start + together]
-        places = rng.choice(len(corpus), len(some), replace=False).tolist()
-        planted_ = {
-            place: forms[int(rng.integers(len(forms)))].format(
-                text=corpus[place], lie=text, spaced="".join(f"{c}\u200b" for c in text),
-                smuggled="".join(chr(0xE0000 + ord(c)) for c in text if ord(c) < 128),
-            )
-            for place, text in zip(places, some)
-        }  # fmt: skip
-        suspicion = _apart({**known, **planted_}, read, planted_)
-        yield from (bool(suspicion[place] >= 0.5) for place in places)
-
-
-def _units(text: str, number: int) -> list[tuple[Unit, Injection, Strengths]]:
-    units = units_of(Document.of({"id": str(number), "text": text}), number)
-    return [(unit, said := injection(unit.text), strengths(unit, said)) for unit in units]
-
-
-def _apart(documents: dict[int, str], read: dict[int, Any], changed: Container[int] = ()) -> list[float]:
-    """Suspicion of each document for its demands and for what it hides, as `scan.scanner` puts them together."""
-    held = {
-        number: read[number] if number in read and number not in changed else _units(text, number)
-        for number, text in documents.items()
-    }
-    units, said, found = zip(*(one for some in held.values() for one in some))
-    everybody = np.ones(len(documents), bool)
-    unseen = {number for number, text in documents.items() if concealed_texts(text)}
-    custom = HidingShares.among(units, unseen, everybody)
-    strange = imperative_signs(units, found, everybody).probability
-    suspicion = [0.0] * len(documents)
-    ordered = injection_suspicion(np.array([one.probability for one in said]), len(documents))
-    for unit, one, rarity in zip(units, ordered, strange):
-        hidden = concealment(unit.hidden, unit.document in unseen, custom)
-        suspicion[unit.document] = max(suspicion[unit.document], float(one), float(rarity), hidden)
-    return suspicion
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("quality", "first", "clean", "orders"))
+    parser.add_argument("table", choices=("quality", "first", "clean"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sets", default="nq,hotpotqa,msmarco")
     parser.add_argument("--attacks", default="poisonedrag")
@@ -258,8 +167,6 @@ def main() -> None:
         quality(given.folder, given.sets.split(","), given.attacks.split(","))
     elif given.table == "first":
         first(given.folder, given.sets.split(","), given.attacks.split(","))
-    elif given.table == "orders":
-        orders(given.folder, given.sets.split(","))
     else:
         clean(given.folder)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,6 @@ import yaml
 from unpoison.bench.evaluation import load
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
 from unpoison.bench.evaluation.datasets import load_passages
-from unpoison.bench.evaluation.runs import peak_memory
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench, sibling_corpus
 from unpoison.models.prompts import Prompt
@@ -107,7 +107,7 @@ def costs(spec: str, arguments: argparse.Namespace) -> dict[str, float | None]:
     corpus_file = sibling_corpus(arguments.data)
     corpus = load_passages(corpus_file, examples[0].dataset) if corpus_file else ()
     contexts = clean_contexts(examples, PASSAGES, corpus)
-    before = peak_memory() or 0
+    before = peak_memory()
     with tempfile.TemporaryDirectory() as folder:
         return measured(spec, arguments, contexts, Workbench(Path(folder), limits=PATIENT), before)
 
@@ -139,8 +139,13 @@ def measured(
     return {
         "calls": counted.calls / questions, "asked": counted.asked / questions, "replied": counted.replied / questions,
         "seconds": whole, "processor": processor, "screening": None if defense.answers_itself else alone,
-        "memory": ((peak_memory() or 0) - before) / 2**20, "gpu": gpu_memory(),
+        "memory": (peak_memory() - before) / 2**20, "gpu": gpu_memory(),
     }  # fmt: skip
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def gpu_memory() -> float | None:

@@ -1,18 +1,14 @@
-"""Questions with retrieved passages to measure on: made from a seed, or real ones from a folder of data."""
+"""Questions with retrieved passages to measure on, made from a seed."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import cycle, islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Case", "Graph", "cases", "graph", "real_cases"]
+__all__ = ["Case", "cases"]
 
 SNIPPET = 48
 """Words of a passage: the length of a search result's snippet."""
@@ -102,51 +98,3 @@ def _frequencies() -> NDArray[np.float64]:
 
 def _zipf(rng: np.random.Generator, count: int) -> list[str]:
     return [WORDS[i] for i in rng.choice(len(WORDS), count, p=_frequencies())]
-
-
-def real_cases(folder: Path, k: int, count: int, *, seed: int = 0) -> list[Case]:
-    """Cases of `realtimeqa.jsonl` in a data folder, filled up from other questions where one has fewer than k passages.
-
-    The vectors are random: a defense's time does not depend on what they mean.
-    """
-    with (folder / "realtimeqa.jsonl").open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    rng = np.random.default_rng((seed, k))
-    found = []
-    for row, question in islice(cycle(enumerate(row["question"] for row in rows)), count):
-        texts = tuple(islice(_snippets(rows, row), k))
-        vectors = (1 + rng.normal(size=(len(texts), DIMENSIONS))).astype(np.float32)
-        found.append(Case(question, texts, vectors))
-    return found
-
-
-def _snippets(rows: list[dict[str, object]], first: int) -> Iterator[str]:
-    for row in (*rows[first:], *rows[:first]):
-        for passage in row["passages"]:  # type: ignore[attr-defined]
-            yield passage["text"]
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """RADAR's agreement and conflict between k answers, both of shape (k, k) and dense."""
-
-    agreement: NDArray[np.float64]
-    conflict: NDArray[np.float64]
-
-
-def graph(k: int, *, divided: bool = True, seed: int = 0) -> Graph:
-    """Answers with an opinion between 0 and 1 each: the closer two are, the more they agree, the less they conflict.
-
-    With `divided`, agreement is scaled down with k, so that some answers are cut off and the cut has to be searched
-    for; without, it outweighs every conflict and all answers stay together.
-    """
-    rng = np.random.default_rng((seed, k))
-    opinion = rng.random(k)
-    apart = np.abs(opinion[:, None] - opinion)
-    noise = rng.random((2, k, k))
-    noise = np.sqrt(noise * noise.transpose(0, 2, 1))
-    agreement = np.where(apart < 0.3, 0.2 + 0.8 * noise[0], 0.1 * noise[0]) * (min(1.0, 1.5 / k) if divided else 1.0)
-    conflict = np.where(apart < 0.3, 0.1 * noise[1], 0.3 + 0.7 * noise[1])
-    np.fill_diagonal(agreement, 1)
-    np.fill_diagonal(conflict, 0)
-    return Graph(agreement, conflict)

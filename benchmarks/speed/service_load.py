@@ -2,8 +2,6 @@
 
     python -m benchmarks service_load --loop --clients 16,320
     python -m benchmarks service_load --loop --passages 10,50,100 --workers 1,2
-    python -m benchmarks service_load --idle 2000                 # beside silent and half-sent connections
-    python -m benchmarks service_load --clients 8 --beside 1000   # beside a client whose requests are long
 
 Each client asks `/v2/rerank` with short documents, one request after the other over one connection, and again at once
 when it is refused. A document is one or two sentences, drawn from 400 words as often as such words occur; those of one
@@ -118,48 +116,20 @@ async def client(address: str, requests: list[bytes], until: float, pause: float
         connection[1].close()
 
 
-async def idle(address: str, number: int) -> list[asyncio.StreamWriter]:
-    """Connections that say nothing, or half of a head."""
-    host, _, port = address.partition(":")
-    opened = []
-    for i in range(number):
-        try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(host, int(port)), 5)
-        except (OSError, TimeoutError):
-            continue
-        if i % 2:
-            writer.write(b"POST /v2/rerank HTTP/1.1\r\nHost: loc")
-        opened.append(writer)
-    return opened
-
-
-async def measured(
-    address: str,
-    asked: list[dict[str, object]],
-    long: list[dict[str, object]],
-    clients: int,
-    idlers: int,
-    seconds: float,
-) -> tuple[float, str]:
+async def measured(address: str, asked: list[dict[str, object]], clients: int, seconds: float) -> tuple[float, str]:
     """Answers a second, and the rest of a row of the table."""
     requests = [request(address, "POST", "/v2/rerank", one) for one in asked]
     health = [request(address, "GET", "/healthz")]
-    silent = await idle(address, idlers)
-    seen, alive, slow = dict[int, list[float]](), dict[int, list[float]](), dict[int, list[float]]()
+    seen, alive = dict[int, list[float]](), dict[int, list[float]]()
     began = time.monotonic()
     until = began + seconds
     work = [client(address, requests[i % len(requests) :] + requests, until, 0.0, seen) for i in range(clients)]
     work.append(client(address, health, until, 0.05, alive))
-    if long:
-        work.append(client(address, [request(address, "POST", "/v2/rerank", one) for one in long], until, 0.0, slow))
     await asyncio.gather(*work)
     took = time.monotonic() - began
-    for writer in silent:
-        writer.close()
     times, healthy = (1000 * np.array(found.get(200) or [np.nan]) for found in (seen, alive))
     others = {str(status): len(found) for status, found in seen.items() if status != 200}
     others |= {f"/healthz {status}": len(found) for status, found in alive.items() if status != 200}
-    others |= {f"long {status}, median {np.median(found):.2f} s": len(found) for status, found in slow.items()}
     told = ", ".join(f"{number} x {what}" for what, number in others.items()) or "none"
     times = f"{np.median(times):.1f} | {np.percentile(times, 99):.1f} | {told} | {np.percentile(healthy, 99):.1f}"
     return len(seen.get(200, ())) / took, times
@@ -192,28 +162,24 @@ def main() -> None:
     parser.add_argument("--clients", type=numbers, default=[16], help=f"closed-loop connections; {several}")
     parser.add_argument("--workers", type=numbers, default=[1], help=f"processes of the service; {several}")
     parser.add_argument("--threads", help="as of unpoison serve")
-    parser.add_argument("--idle", type=numbers, default=[0], help=f"silent connections beside them; {several}")
-    parser.add_argument("--beside", type=int, default=0, help="passages of one more client's requests")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--loop", action="store_true", help="measure the library called in a loop first")
     given = parser.parse_args()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most[1], most[1]))
-    long = rows(given.beside, given.words) if given.beside else []
     print(HEAD)
     for passages in given.passages:
         asked = rows(passages, given.words)
         alone = loop(asked, given.seconds) if given.loop else np.nan
         if given.loop:
             print(f"| {passages} | the loop | | {alone:.1f} | 100 % | {1000 / alone:.1f} | | | |", flush=True)
-        for workers, idlers, clients in product(given.workers, given.idle, given.clients):
+        for workers, clients in product(given.workers, given.clients):
             options = ["--workers", str(workers), *(["--limit", f"threads={given.threads}"] if given.threads else [])]
             with service(given.defense, *options) as address:  # a fresh one, so that no round pays for another
-                asyncio.run(measured(address, asked, [], 4 * workers, 0, 1.0))
-                rate, told = asyncio.run(measured(address, asked, long, clients, idlers, given.seconds))
+                asyncio.run(measured(address, asked, 4 * workers, 1.0))
+                rate, told = asyncio.run(measured(address, asked, clients, given.seconds))
             share = f"{rate / alone:.0%}" if given.loop else ""
-            beside = f" and {idlers:,} silent" * bool(idlers)
-            print(f"| {passages} | {workers} | {clients}{beside} | {rate:.1f} | {share} | {told} |", flush=True)
+            print(f"| {passages} | {workers} | {clients} | {rate:.1f} | {share} | {told} |", flush=True)
 
 
 if __name__ == "__main__":

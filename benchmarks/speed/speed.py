@@ -1,9 +1,9 @@
-"""Time of whole screenings beside the published procedures: `python -m benchmarks speed [--data evaluation-data]`.
+"""Time of whole screenings beside the published procedures: `python -m benchmarks speed`.
 
 Markdown goes to stdout, progress to stderr. Everything runs on one thread, contenders take turns on the same texts, and
 what counts is the processor's time: the median of some calls. "First sight" has texts that no cache has seen, "seen
-before" the same ones again. Vectors are given, as tensors to the package ragdefender, so that no encoder counts.
-Published procedures (`naive.py`) and that package take part where their libraries are installed.
+before" the same ones again. Vectors are given, so that no encoder counts. The published procedures are those of
+`published_rules.py`; they take part where their libraries are installed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
-from typing import Any
 
-from benchmarks.speed import naive
-from benchmarks.speed.inputs import Case, cases, real_cases
+from benchmarks.quality import published_rules
+from benchmarks.speed.inputs import Case, cases
 from unpoison import Grada, Guard, Query, RagDefender, TrustRag, __version__
 from unpoison.defenses.base import Defense
 
@@ -43,14 +41,13 @@ Call = Callable[[Case], object]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="search results of realtimeqa.jsonl, no made texts")
     parser.add_argument("--calls", type=int, default=20, help="questions of each size")
     parser.add_argument("--only", default="", metavar="NAME", help="rows that hold this text")
     given = parser.parse_args()
     rows = {row: named for row, named in contenders().items() if given.only.lower() in row.lower()}
     taken = {}
     for k in SIZES:
-        inputs = real_cases(given.data, k, given.calls + 1) if given.data else cases(k, given.calls + 1)
+        inputs = cases(k, given.calls + 1)
         for row, named in rows.items():
             print(f"k = {k}: {row}", file=sys.stderr, flush=True)
             taken[row, k] = measured(named, inputs)
@@ -65,26 +62,25 @@ def main() -> None:
 
 def contenders() -> dict[str, dict[str, Call]]:
     """By row: ours first, then who does the same."""
-    grada, cluster = installed("networkx", "bm25s"), installed("sklearn", "rouge_score")
-    single, multi = RagDefender(), RagDefender("multi")
-    texts: dict[str, dict[str, Call]] = {
+    found: dict[str, dict[str, Call]] = {
         "Guard": _plain(Guard()),
         "GRADA": _plain(Grada()),
-        "RAGDefender, single-hop": {"ours": _with_vectors(single), **ragdefender("single_hop")},
-        "RAGDefender, multi-hop": {"ours": _with_vectors(multi), **ragdefender("multi_hop")},
-        "TrustRAG, stage 1": {"ours": _with_vectors(TrustRag(stages=1))},
+        "RAGDefender, single-hop": {"ours": _with_vectors(RagDefender())},
+        "RAGDefender, multi-hop": {"ours": _with_vectors(RagDefender("multi"))},
+        "TrustRAG, stage 1": {"ours": _with_vectors(TrustRag(stages=1, mode="reference"))},
     }
-    if grada:
-        texts["GRADA"]["as published"] = lambda case: naive.grada(case.question, case.texts)
-    if cluster:
-        published: Mapping[str, Call] = {
-            "RAGDefender, single-hop": lambda case: naive.ragdefender_single(case.texts, case.vectors),
-            "RAGDefender, multi-hop": lambda case: naive.ragdefender_multi(case.texts, case.vectors),
-            "TrustRAG, stage 1": lambda case: naive.trustrag(case.texts, case.vectors),
-        }
-        for row, call in published.items():
-            texts[row]["as published"] = call
-    return texts
+    if installed("networkx", "bm25s"):
+        found["GRADA"]["as published"] = lambda case: published_rules.grada(
+            case.question, case.texts, case.vectors, "hrsim"
+        )
+    if installed("ragdefender", "torch"):
+        for hops in ("single", "multi"):
+            found[f"RAGDefender, {hops}-hop"]["package ragdefender"] = lambda case, hops=hops: (
+                published_rules.ragdefender(case.texts, case.vectors, hops)
+            )
+    if installed("sklearn", "rouge_score"):
+        found["TrustRAG, stage 1"]["as published"] = lambda case: published_rules.trustrag(case.texts, case.vectors)
+    return found
 
 
 def installed(*modules: str) -> bool:
@@ -104,29 +100,6 @@ def _with_vectors(defense: Defense) -> Call:
         Query(case.question),
         [{"text": text, "embedding": vector} for text, vector in zip(case.texts, case.vectors)],
     )
-
-
-def ragdefender(task: str) -> dict[str, Call]:
-    """The package of that name, which looks its vectors up; nothing where it is not installed."""
-    if not installed("ragdefender", "torch"):
-        return {}
-    import torch
-    from ragdefender import RAGDefender
-
-    torch.set_num_threads(1)
-    looked_up: list[Any] = []
-
-    class Lookup:
-        def encode(self, texts: list[str], **_: object) -> Any:
-            return looked_up[0]
-
-    peer = RAGDefender(embedder=Lookup(), task_type=task, device="cpu")
-
-    def defend(case: Case) -> object:
-        looked_up[:] = [torch.from_numpy(case.vectors.copy())]
-        return peer.defend(case.question, list(case.texts), return_indices=True)
-
-    return {"package ragdefender": defend}
 
 
 def measured(named: Mapping[str, Call], inputs: Sequence[Case]) -> dict[str, float]:
