@@ -5,16 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import unpoison.algorithms.mincut as module
 from energy import cut_value
 from unpoison.algorithms.mincut import min_cut
-
-
-@pytest.fixture(params=["listing", "flow"], autouse=True)
-def way(request, monkeypatch) -> None:
-    """Every test runs by comparing all labels and by maximum flow."""
-    if request.param == "flow":
-        monkeypatch.setattr(module, "LISTED", 0)
 
 
 def all_labels(size: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from unpoison import Radar
 from unpoison.beliefs import Belief, MemoryBeliefs, belief_key
 from unpoison.defenses.radar import posterior
-from unpoison.errors import InputError, OptionError, StoreError
+from unpoison.errors import InputError, StoreError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 
 QUESTION = "Who is the mayor?"
@@ -226,7 +226,7 @@ class TestSteps:
         store = MemoryBeliefs()
         make(store).answer("  WHO is\tthe mayor ", ["A", "A"])
         make(store).answer(QUESTION, ["B", "B"], key="tenant-7")
-        assert [key for key, _ in store.items()] == sorted([KEY, "tenant-7"])
+        assert [store.get(key).answer for key in (KEY, "tenant-7")] == ["A", "B"]
         with pytest.raises(InputError, match="key"):
             make(store).answer(QUESTION, ["B"], key="white space")
 
@@ -311,14 +311,6 @@ class TestStore:
         with pytest.raises(StoreError, match="gone"):
             make(Failing(operation)).answer(QUESTION, ["A", "A"])
 
-    @pytest.mark.parametrize(("operation", "note"), [("get", "without memory"), ("put", "not stored")])
-    def test_or_by_option_a_static_answer_that_says_so(self, operation, note):
-        answer = make(Failing(operation), on_store_error="static").answer(QUESTION, ["A", "A", "X"])
-        assert answer.text == "A"
-        assert note in answer.screening.evidence.notes[-1]
-        assert "gone" in answer.screening.summary()["notes"][-1]
-        assert answer.belief is None or not answer.belief.saved
-
     def test_a_rival_makes_it_conclude_again_without_reading_again(self):
         store = Failing(rivals=2)
         radar = make(store)
@@ -345,7 +337,5 @@ class TestStore:
         assert [a.text for a in one] == [a.text for a in two]
         assert [a.belief.to_dict() for a in one] == [a.belief.to_dict() for a in two]
 
-    def test_options_are_checked(self):
-        with pytest.raises(OptionError, match="on_store_error"):
-            make(on_store_error="ignore")
+    def test_a_store_can_be_named(self):
         assert repr(make("memory").beliefs).startswith("MemoryBeliefs")

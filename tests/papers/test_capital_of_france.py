@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, RagDefender
-from unpoison.algorithms.concentration import tfidf, top_terms
+from unpoison.algorithms.concentration import top_terms
 from unpoison.text.tokens import ENGLISH_318, words
 
 QUERY = "Where is the capital of France?"
@@ -27,12 +27,9 @@ def with_vectors() -> list[Passage]:
     return [Passage(text, embedding=vector) for text, vector in zip(PASSAGES, vectors, strict=True)]
 
 
-def test_term_weights() -> None:
+def test_the_heaviest_terms() -> None:
     tokens = [words(text, ENGLISH_318) for text in PASSAGES]
-    terms, weights = tfidf(tokens)
-    total = dict(zip(terms, weights.sum(axis=0), strict=True))
     assert top_terms(tokens, 3) == ["city", "france", "capital"]
-    assert [round(total[t], 4) for t in ("city", "france", "capital", "serves")] == [1.0168, 0.8944, 0.8866, 0.5688]
 
 
 def test_the_vote_finds_four_and_stage_two_singles_them_out() -> None:

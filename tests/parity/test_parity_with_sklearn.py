@@ -6,7 +6,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from unpoison.algorithms.clusters import agglomerative, two_means
-from unpoison.algorithms.concentration import tfidf, top_terms
+from unpoison.algorithms.concentration import top_terms
 from unpoison.text.tokens import ENGLISH_318, words
 
 pytestmark = [pytest.mark.needs("sklearn"), pytest.mark.parity]
@@ -19,15 +19,6 @@ TEXTS = [
     "of the and",
     "",
 ]
-
-
-@pytest.mark.parametrize("stop_words", [frozenset(), ENGLISH_318])
-def test_tfidf(stop_words) -> None:
-    vectorizer = TfidfVectorizer(stop_words=sorted(stop_words) or None)
-    expected = vectorizer.fit_transform(TEXTS).toarray()
-    terms, weights = tfidf([words(text, stop_words) for text in TEXTS])
-    assert terms == vectorizer.get_feature_names_out().tolist()
-    np.testing.assert_allclose(weights, expected, atol=1e-12)
 
 
 def test_top_terms() -> None:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Concentration", "concentration", "tfidf", "top_pair_frequency", "top_terms"]
+__all__ = ["Concentration", "concentration", "top_pair_frequency", "top_terms"]
 
 TOLERANCE = 1e-6
 """Smaller differences are rounding errors of float32 embeddings, which must decide nothing."""
@@ -126,31 +126,11 @@ def top_pair_frequency(
     return np.round(np.bincount(pairs.ravel(), gains, minlength=size), DECIMALS), pairs
 
 
-def tfidf(documents: Sequence[Sequence[str]]) -> tuple[list[str], NDArray[np.float64]]:
-    """TF-IDF weights of all terms in all documents, as in scikit-learn's `TfidfVectorizer` with its defaults.
-
-    Counts times idf = ln((1 + n) / (1 + df)) + 1, each row then scaled to Euclidean length 1.
-
-    Args:
-        documents: k token lists.
-
-    Returns:
-        The v terms in alphabetical order, and weights of shape (k, v), non-negative. A document without tokens is a
-        row of zeros.
-
-    Complexity: O(t log t) time for t tokens, O(k v) memory.
-    """
-    terms, rows, columns, weights = _weights(documents)
-    order = sorted(range(len(terms)), key=terms.__getitem__)
-    column = np.empty(len(terms), np.intp)
-    column[order] = np.arange(len(terms))
-    table = np.zeros((len(documents), len(terms)))
-    table[rows, column[columns]] = weights
-    return [terms[index] for index in order], table
-
-
 def top_terms(documents: Sequence[Sequence[str]], count: int) -> list[str]:
     """The terms of the highest TF-IDF weight, summed over all documents (RAGDefender, Section 4.1).
+
+    As scikit-learn's `TfidfVectorizer` with its defaults: counts times idf = ln((1 + n) / (1 + df)) + 1, each document
+    then scaled to Euclidean length 1.
 
     Args:
         documents: k token lists without stop words.
@@ -161,26 +141,17 @@ def top_terms(documents: Sequence[Sequence[str]], count: int) -> list[str]:
 
     Complexity: O(t log t) time and O(t) memory for t tokens.
     """
-    terms, _, columns, weights = _weights(documents)
-    sums = np.round(np.bincount(columns, weights, minlength=len(terms)), DECIMALS)
-    bar = np.partition(sums, -count)[-count] if 0 < count < len(terms) else 0.0
-    ranked = np.flatnonzero(sums >= bar).tolist()
-    ranked.sort(key=lambda index: (-sums[index], terms[index]))
-    return [terms[index] for index in ranked[:count]]
-
-
-def _weights(
-    documents: Sequence[Sequence[str]],
-) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-    """Terms in order of appearance, then row, column and weight of every nonzero cell."""
     vocabulary: dict[str, int] = {}
     number = vocabulary.setdefault
     tokens = np.array([number(token, len(vocabulary)) for document in documents for token in document], np.intp)
     owners = np.repeat(np.arange(len(documents)), [len(document) for document in documents])
     cells, counts = np.unique(owners * len(vocabulary) + tokens, return_counts=True)
     rows, columns = np.divmod(cells, max(len(vocabulary), 1))
-    containing = np.bincount(columns, minlength=len(vocabulary))
-    rarity = np.log((1 + len(documents)) / (1 + containing)) + 1
+    rarity = np.log((1 + len(documents)) / (1 + np.bincount(columns, minlength=len(vocabulary)))) + 1
     weights = counts * rarity[columns]
     lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(documents)))
-    return list(vocabulary), rows, columns, weights / lengths[rows]
+    sums = np.round(np.bincount(columns, weights / lengths[rows], minlength=len(vocabulary)), DECIMALS)
+    bar = np.partition(sums, -count)[-count] if 0 < count < len(sums) else 0.0
+    terms, ranked = list(vocabulary), np.flatnonzero(sums >= bar).tolist()
+    ranked.sort(key=lambda index: (-sums[index], terms[index]))
+    return [terms[index] for index in ranked[:count]]

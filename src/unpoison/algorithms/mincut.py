@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -21,9 +19,6 @@ TOLERANCE = 1e-10
 SYMMETRY = 1e-6
 """Relative to the largest weight: maximum difference between the two directions of an edge."""
 
-LISTED = 11
-"""Maximum nodes (ten passages and a memory) for which all labelings are compared, which is faster than a flow."""
-
 
 def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[np.intp]:
     """The labels that minimise RADAR's energy (Section 3, Eq. 3).
@@ -35,8 +30,8 @@ def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[
     returned: it is unique, contains the source side of every other one, and so drops a passage only if keeping it costs
     more.
 
-    For few nodes all labelings are compared. For more, scipy's integer maximum flow is repeated on the undecided rest,
-    at a finer scale each time, until flow and cut agree; once is usually enough.
+    scipy's integer maximum flow is repeated on the undecided rest, at a finer scale each time, until flow and cut
+    agree; once is usually enough.
 
     Args:
         source: Shape (k,), S, the cost of label 0; finite, non-negative.
@@ -60,25 +55,6 @@ def min_cut(source: ArrayLike, sink: ArrayLike, pairwise: ArrayLike) -> NDArray[
         return np.ones(size, np.intp)
     largest = max(keep.max(), drop.max(), edges.max())
     pull, edges = pull / largest, edges / largest
-    return _by_listing(pull, edges) if size <= LISTED else _by_flow(pull, edges)
-
-
-def _by_listing(pull: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.intp]:
-    labels = _all_labels(len(pull))
-    energies = ((labels @ edges) * (1 - labels)).sum(axis=1) - labels @ pull
-    # The union of minimal source sides is minimal, because the energy is submodular.
-    minimal = energies <= energies.min() + TOLERANCE
-    return np.asarray(labels[minimal].any(axis=0), np.intp)
-
-
-@cache
-def _all_labels(size: int) -> NDArray[np.float64]:
-    numbers = np.arange(2**size)[:, None]
-    return (numbers >> np.arange(size) & 1).astype(np.float64)
-
-
-def _by_flow(pull: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.intp]:
-    size = len(pull)
     residual = np.zeros((size + 2, size + 2))
     residual[:size, :size] = edges
     residual[size, :size] = np.maximum(pull, 0)

@@ -13,11 +13,10 @@ The majority wins, even if it is malicious. Reading costs one model call per pas
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from collections.abc import Generator as PyGenerator
+from collections.abc import AsyncIterator, Iterable
+from copy import copy
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
+from typing import Any, Literal, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -42,12 +41,10 @@ from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
-from unpoison.runtime.driver import arun, run
 from unpoison.screener.streaming import Event, whole
 from unpoison.utils.checks import among, at_least, within
-from unpoison.utils.threads import on_thread
 
-__all__ = ["Radar", "RememberingRadar", "posterior"]
+__all__ = ["Radar", "posterior"]
 
 MIN_PRIOR, MAX_PRIOR = 0.01, 0.99
 """Priors are kept inside these bounds, as in the released code: one of 0 or 1 could never move again."""
@@ -64,8 +61,143 @@ class Recollection(NamedTuple):
     reason: str
 
 
-class RememberingRadar(StaticRadar):
-    """One time step with a memory node (RADAR, Section 4.3); `Radar` documents the options."""
+ATTEMPTS = 5
+"""Maximum number of attempts when other workers change the belief meanwhile."""
+
+
+class Radar(StaticRadar):
+    """Trust the source side of the min-cut over atomic answers (RADAR, Sections 4.1 to 4.3, Algorithm 1).
+
+    Without `beliefs` every question is answered independently (the paper's static method). With it, `answer` and
+    `aanswer` read the belief of the question, answer, and write the new belief unless another worker wrote one
+    meanwhile; then they conclude again from the newer belief, without reading the passages again. `screen` neither
+    reads nor writes beliefs.
+
+    Args:
+        generator: Reads each passage and gives the final answer; `screen` needs it as well.
+        nli: Judges pairs of answers; by default the reader's own judge with a reader, else the built-in lexical one.
+        beliefs: The belief store: a store of `unpoison.beliefs`, or a string such as `sqlite:FILE`.
+        mode: `paper`, or `reference` for the released code: S and F rescaled to [0.01, 0.99], ranks from 0, strong
+            conflict sets agreement to 0, equal answers are judged like any others, its prompts and its fallback. It
+            keeps nothing in most unanimous sets. With beliefs, the previous answer also enters centrality, rescaling
+            and the priors of its own successor, and every answer is remembered.
+        outlier: The mean cosine to the other trusted answers below which one is an outlier (the paper's lambda), in
+            [-1, 1].
+        contradiction_cut: The mean conflict above which the agreement of a pair counts as 0, in [0, 1]; None for the
+            mode's default (`paper`: never, `reference`: 0.8).
+        final: The basis of the final answer without a stored belief: the trusted `documents` (Section 4.2) or their
+            atomic `answers` (Appendix G), with the strict synthesis prompt of Appendix H. With beliefs, later steps use
+            the atomic answers, and `reference` mode uses them at every step.
+        lenient_below: When answering from atomic answers, allow the model its own knowledge if fewer than this are
+            trusted; 0 never. None for the mode's default (`paper`: 0, `reference`: 3).
+        fallback: If nothing is trusted: repeat the `previous` answer if there is one, else abstain; always `abstain`;
+            answer from `all` passages; or answer from the model's `memory` alone. In `paper` mode the belief stays
+            unchanged. None for the mode's default: `paper` uses `previous`; `reference` answers from all passages if
+            none is informative and else from memory; with beliefs, from the informative passages.
+        encoder: Compares the trusted answers; the built-in lexical encoder by default.
+
+    As every defense it also takes the options of the shell (`ShellOptions`).
+
+    Raises:
+        OptionError: An option out of its range.
+        StoreError: `beliefs` is a string, and that store cannot be reached.
+    """
+
+    key: str | None = None
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
+        beliefs: BeliefStore | str | None = None,
+        *,
+        mode: Literal["paper", "reference"] = "paper",
+        outlier: float = 0.3,
+        contradiction_cut: float | None = None,
+        final: Literal["documents", "answers"] = "documents",
+        lenient_below: int | None = None,
+        fallback: Literal["previous", "abstain", "all", "memory"] | None = None,
+        encoder: Encoder | str | None = None,
+        **shell: Unpack[ShellOptions],
+    ) -> None:
+        super().__init__(
+            encoder=encoder or "lexical",
+            generator=generator,
+            nli=answer_judge(nli, generator),
+            **shell,
+        )
+        self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
+        self.mode = among("mode", mode, ("paper", "reference"))
+        self.outlier = within("outlier", outlier, -1.0, 1.0)
+        default = 1.0 if mode == "paper" else 0.8
+        self.contradiction_cut = (
+            default if contradiction_cut is None else within("contradiction_cut", contradiction_cut, 0.0, 1.0)
+        )
+        self.final = among("final", final, ("documents", "answers"))
+        default_below = 0 if mode == "paper" else 3
+        self.lenient_below = default_below if lenient_below is None else at_least("lenient_below", lenient_below, 0)
+        if fallback is None:
+            self.fallback = "previous" if mode == "paper" else RELEASED
+        else:
+            self.fallback = among("fallback", fallback, ("previous", "abstain", "all", "memory"))
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """Read the belief, answer, compare and set; conclude again if another worker was faster.
+
+        `driver.arun` runs the steps of a flow on threads, so the store may block.
+        """
+        store = self.beliefs
+        if store is None:
+            return (yield from super().answering(query, passages))
+        name = belief_key(query.text) if self.key is None else self.key
+        belief = store.get(name)
+        reading = yield from self.read(query, passages)
+        for _ in range(ATTEMPTS):
+            answer = yield from self.conclude(reading, belief)
+            change: BeliefUpdate = answer.belief  # type: ignore[assignment]  # every conclusion has one
+            if change.belief is None or change.belief is belief:
+                return replace(answer, belief=replace(change, saved=belief is not None))
+            if store.put(name, change.belief, expected="" if belief is None else belief.version):
+                return replace(answer, belief=replace(change, saved=True))
+            belief = store.get(name)
+        raise StoreError(f"other workers changed the belief {name} at each of {ATTEMPTS} attempts; ask again")
+
+    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        """Answer from the passages and the stored belief, and update the belief.
+
+        Args:
+            query: The user's question.
+            passages: Strings, dicts, framework documents or `Passage`, in retrieval order.
+            key: The key of the belief; that of the normalised question by default.
+
+        Returns:
+            The answer, the screening behind it, every model call, and in `belief` the effect of the memory.
+
+        Raises:
+            InputError: An unusable query, passage or key, or unusable content of the store.
+            OptionError: No generator was given.
+            ModelError: A model failed after all retries.
+            DeadlineError: The deadline passed.
+            StoreError: The store cannot be reached, or other workers changed the belief at every attempt.
+        """
+        return self._with_key(key).shell.answer(query, passages)
+
+    async def aanswer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
+        """`answer` for asyncio."""
+        return await self._with_key(key).shell.aanswer(query, passages)
+
+    def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
+        """Stream `aanswer`; with beliefs all at the end, because another worker's belief may change the answer."""
+        if self.beliefs is None:
+            return super().aanswer_stream(query, passages)
+        return whole(self.aanswer(query, passages))
+
+    def _with_key(self, key: str | None) -> Self:
+        if key is None:
+            return self
+        keyed = copy(self)
+        keyed.key = check_key(key)
+        return keyed
 
     def conclude(self, reading: AtomicAnswers, belief: Belief | None) -> Flow[Answer]:
         """One time step of Algorithm 1 after reading the passages (lines 6 to 23), as a flow.
@@ -224,179 +356,3 @@ def _reason(after: Weights, *, informative: bool, in_cut: bool, kept: bool) -> s
     if kept:
         return balance if favoured else f"{balance}, but trusted passages agree with it"
     return f"{balance}, but the passages that agree with it are cut off, and it with them" if favoured else balance
-
-
-ATTEMPTS = 5
-"""Maximum number of attempts when other workers change the belief meanwhile."""
-
-StoreOrFlow: TypeAlias = Flow[Any] | Callable[[], Any]
-"""The steps of an answer with memory: flows to run, and operations of the store."""
-
-
-class Radar(RememberingRadar):
-    """Trust the source side of the min-cut over atomic answers (RADAR, Sections 4.1 to 4.3, Algorithm 1).
-
-    Without `beliefs` every question is answered independently (the paper's static method). With it, `answer` and
-    `aanswer` read the belief of the question, answer, and write the new belief unless another worker wrote one
-    meanwhile; then they conclude again from the newer belief, without reading the passages again. `screen` neither
-    reads nor writes beliefs.
-
-    Args:
-        generator: Reads each passage and gives the final answer; `screen` needs it as well.
-        nli: Judges pairs of answers; by default the reader's own judge with a reader, else the built-in lexical one.
-        beliefs: The belief store: a store of `unpoison.beliefs`, or a string such as `sqlite:FILE`.
-        mode: `paper`, or `reference` for the released code: S and F rescaled to [0.01, 0.99], ranks from 0, strong
-            conflict sets agreement to 0, equal answers are judged like any others, its prompts and its fallback. It
-            keeps nothing in most unanimous sets. With beliefs, the previous answer also enters centrality, rescaling
-            and the priors of its own successor, and every answer is remembered.
-        outlier: The mean cosine to the other trusted answers below which one is an outlier (the paper's lambda), in
-            [-1, 1].
-        contradiction_cut: The mean conflict above which the agreement of a pair counts as 0, in [0, 1]; None for the
-            mode's default (`paper`: never, `reference`: 0.8).
-        final: The basis of the final answer without a stored belief: the trusted `documents` (Section 4.2) or their
-            atomic `answers` (Appendix G), with the strict synthesis prompt of Appendix H. With beliefs, later steps use
-            the atomic answers, and `reference` mode uses them at every step.
-        lenient_below: When answering from atomic answers, allow the model its own knowledge if fewer than this are
-            trusted; 0 never. None for the mode's default (`paper`: 0, `reference`: 3).
-        fallback: If nothing is trusted: repeat the `previous` answer if there is one, else abstain; always `abstain`;
-            answer from `all` passages; or answer from the model's `memory` alone. In `paper` mode the belief stays
-            unchanged. None for the mode's default: `paper` uses `previous`; `reference` answers from all passages if
-            none is informative and else from memory; with beliefs, from the informative passages.
-        on_store_error: If the store cannot be reached: `raise`, or answer with the `static` method and add a note to
-            the screening.
-        encoder: Compares the trusted answers; the built-in lexical encoder by default.
-        limits: Bounds on the model calls; a repeated conclusion gets the full deadline again.
-
-    As every defense it also takes the options of the shell (`ShellOptions`).
-
-    Raises:
-        OptionError: An option out of its range.
-        StoreError: `beliefs` is a string, and that store cannot be reached.
-    """
-
-    def __init__(
-        self,
-        generator: Generator | str | None = None,
-        nli: NLIModel | str | None = None,
-        beliefs: BeliefStore | str | None = None,
-        *,
-        mode: Literal["paper", "reference"] = "paper",
-        outlier: float = 0.3,
-        contradiction_cut: float | None = None,
-        final: Literal["documents", "answers"] = "documents",
-        lenient_below: int | None = None,
-        fallback: Literal["previous", "abstain", "all", "memory"] | None = None,
-        on_store_error: Literal["raise", "static"] = "raise",
-        encoder: Encoder | str | None = None,
-        **shell: Unpack[ShellOptions],
-    ) -> None:
-        super().__init__(
-            encoder=encoder or "lexical",
-            generator=generator,
-            nli=answer_judge(nli, generator),
-            **shell,
-        )
-        self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
-        self.mode = among("mode", mode, ("paper", "reference"))
-        self.outlier = within("outlier", outlier, -1.0, 1.0)
-        default = 1.0 if mode == "paper" else 0.8
-        self.contradiction_cut = (
-            default if contradiction_cut is None else within("contradiction_cut", contradiction_cut, 0.0, 1.0)
-        )
-        self.final = among("final", final, ("documents", "answers"))
-        default_below = 0 if mode == "paper" else 3
-        self.lenient_below = default_below if lenient_below is None else at_least("lenient_below", lenient_below, 0)
-        if fallback is None:
-            self.fallback = "previous" if mode == "paper" else RELEASED
-        else:
-            self.fallback = among("fallback", fallback, ("previous", "abstain", "all", "memory"))
-        self.on_store_error = among("on_store_error", on_store_error, ("raise", "static"))
-
-    def answer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        """Answer from the passages and the stored belief, and update the belief.
-
-        Args:
-            query: The user's question.
-            passages: Strings, dicts, framework documents or `Passage`, in retrieval order.
-            key: The key of the belief; that of the normalised question by default.
-
-        Returns:
-            The answer, the screening behind it, every model call, and in `belief` the effect of the memory.
-
-        Raises:
-            InputError: An unusable query, passage or key, or unusable content of the store.
-            OptionError: No generator was given.
-            ModelError: A model failed after all retries.
-            DeadlineError: The deadline passed.
-            StoreError: The store cannot be reached, or other workers changed the belief at every attempt.
-        """
-        if self.beliefs is None:
-            return super().answer(query, passages)
-        self.shell.require_generator()
-        entry, _ = run(self.shell.admit(query, passages), self.models, self.limits)
-        steps = self._answer_with_memory(self.beliefs, entry.query, entry.passages, key)
-        step = _advance(steps, None)
-        while not isinstance(step, Answer):
-            step = _advance(steps, step() if callable(step) else run(step, self.models, self.limits))
-        return entry.answer(step)
-
-    async def aanswer(self, query: str | Query, passages: Iterable[Any], *, key: str | None = None) -> Answer:
-        """`answer` for asyncio; the store is read on a thread."""
-        if self.beliefs is None:
-            return await super().aanswer(query, passages)
-        self.shell.require_generator()
-        entry, _ = await arun(self.shell.admit(query, passages), self.models, self.limits)
-        steps = self._answer_with_memory(self.beliefs, entry.query, entry.passages, key)
-        step = _advance(steps, None)
-        while not isinstance(step, Answer):
-            step = _advance(steps, await (on_thread(step) if callable(step) else arun(step, self.models, self.limits)))
-        return entry.answer(step)
-
-    def aanswer_stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
-        """Stream `aanswer`; with beliefs all at the end, because another worker's belief may change the answer."""
-        if self.beliefs is None:
-            return super().aanswer_stream(query, passages)
-        return whole(self.aanswer(query, passages))
-
-    def _answer_with_memory(
-        self, store: BeliefStore, query: Query, passages: tuple[Passage, ...], key: str | None
-    ) -> PyGenerator[StoreOrFlow, Any, Answer]:
-        """Read the belief, answer, compare and set; conclude again if another worker was faster."""
-        belief_name = belief_key(query.text) if key is None else check_key(key)
-        belief = yield partial(self._store_reply, partial(store.get, belief_name))
-        reading, calls = yield self.read(query, passages)
-        answer: Answer
-        for _ in range(ATTEMPTS):
-            if isinstance(belief, StoreError):
-                answer, spent = yield self._answer(reading, self.final)
-                return replace(answer, calls=calls + spent).with_notes(f"answered without memory: {belief}")
-            answer, spent = yield self.conclude(reading, belief)
-            calls += spent
-            change: BeliefUpdate = answer.belief  # type: ignore[assignment]  # every conclusion has one
-            if change.belief is None or change.belief is belief:
-                return replace(answer, calls=calls, belief=replace(change, saved=belief is not None))
-            version = "" if belief is None else belief.version
-            written = yield partial(self._store_reply, partial(store.put, belief_name, change.belief, expected=version))
-            if isinstance(written, StoreError):
-                return replace(answer, calls=calls).with_notes(f"the answer was not stored: {written}")
-            if written:
-                return replace(answer, calls=calls, belief=replace(change, saved=True))
-            belief = yield partial(self._store_reply, partial(store.get, belief_name))
-        raise StoreError(f"other workers changed the belief {belief_name} at each of {ATTEMPTS} attempts; ask again")
-
-    def _store_reply(self, operation: Callable[[], Any]) -> Any:
-        """The reply of the store, or its error if the caller wants to continue without memory."""
-        try:
-            return operation()
-        except StoreError as error:
-            if self.on_store_error == "raise":
-                raise
-            return error
-
-
-def _advance(steps: PyGenerator[StoreOrFlow, Any, Answer], replied: Any) -> StoreOrFlow | Answer:
-    """The next step, or the answer; a `StopIteration` raised by a store is never mistaken for the end."""
-    try:
-        return steps.send(replied)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
