@@ -120,7 +120,7 @@ WRONG = {
     "history: [a]": "history must be the path of a file",
     "- known": "must contain keys with values",
     "known: *all": r"is not valid YAML \(line 1: ",
-    "known: [*.docs.example]": r"is not valid YAML \(line 1: .*quote patterns that begin with \*",
+    "known: [*.docs.example]": r"is not valid YAML \(line 1: .*quote texts that begin with \*",
     "known: &a [x.example]\nopen: *a": "anchors are not supported",
     "known: [a.example]\nknown: [b.example]": "duplicate key known",
     "known: !!python/object/apply:os.system [ls]": "is not valid YAML",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from unpoison.agents.leaves import Path, show_path
 from unpoison.text.canonical import canonical
 
-__all__ = ["ForeignArgument", "arguments_from_results"]
+__all__ = ["arguments_from_results"]
 
 _KINDS = (
     ("link", re.compile(r"(?:https?://|www\.)[^\s\"'<>()\[\]{}]{1,500}", re.IGNORECASE)),

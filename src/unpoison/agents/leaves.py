@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-__all__ = ["MAX_DEPTH", "MAX_VALUES", "Leaf", "Path", "TooMuchError", "put_texts", "show_path", "texts_of"]
+__all__ = ["Leaf", "Path", "TooMuchError", "put_texts", "show_path", "texts_of"]
 
 Path = tuple[Any, ...]
 """Keys, names of fields, and positions."""

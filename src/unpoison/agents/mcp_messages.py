@@ -22,7 +22,7 @@ from unpoison.core.reasons import Reason
 from unpoison.errors import InputError
 from unpoison.scan.hidden_text import concealed_texts
 
-__all__ = ["MAX_TOOLS", "McpGate", "safe_name"]
+__all__ = ["McpGate"]
 
 MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
 """Maximum number of a server's tools, and characters of one definition."""

@@ -26,7 +26,7 @@ from unpoison.sources.sources import SourcesOption
 from unpoison.sources.trust import Level
 from unpoison.text.prompt_injection import THRESHOLD
 
-__all__ = ["Claim", "MemoryGate", "Remembered", "claim_of"]
+__all__ = ["MemoryGate", "Remembered"]
 
 MAX_CHARS = 20_000
 """Maximum characters of a memory."""

@@ -13,7 +13,7 @@ from unpoison.sources.trust import Level
 from unpoison.text.prompt_injection import THRESHOLD
 from unpoison.utils.checks import among, within
 
-__all__ = ["ANY_TOOL", "Action", "ToolPolicy", "ToolSettings"]
+__all__ = ["ToolPolicy", "ToolSettings"]
 
 Action = Literal["redact", "block", "flag", "keep"]
 """Action on a prompt injection: cut its sentences, block the whole result, only report it, or do not look."""

@@ -21,7 +21,7 @@ from unpoison.text.canonical import canonical_lines
 from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, STRONG, unsupported_language
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["ScreenedResult", "ToolCut", "screen_tool_result"]
+__all__ = ["ScreenedResult", "screen_tool_result"]
 
 TOGETHER = 20_000
 """Characters of a group of neighbouring texts that is judged together."""

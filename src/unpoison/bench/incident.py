@@ -15,7 +15,6 @@ from unpoison.bench.redteam.targets import Pace, RequestLimits, TargetReply, Wai
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, TargetError, UnpoisonError, clip
 from unpoison.io.journal import Journal
-from unpoison.io.settings import load_yaml
 from unpoison.retrieval.bm25 import BM25Retriever, words_of_any_script
 from unpoison.retrieval.store import Store
 from unpoison.scan.documents import UnreadDocument
@@ -25,6 +24,7 @@ from unpoison.scan.sources import read_documents
 from unpoison.scan.statements import MAX_REPLY, STATED, Stance, Suspect, suspects_among
 from unpoison.scan.stores import open_store
 from unpoison.utils.checks import at_least
+from unpoison.utils.files import load_yaml
 
 __all__ = ["Asked", "Experiment", "System", "investigate", "is_read", "open_target"]
 

@@ -30,10 +30,10 @@ from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show, text_table
 from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 from unpoison.io.output import check_writable
-from unpoison.io.settings import load_yaml
 from unpoison.models.loading import answer_judge, best_reader
 from unpoison.report.document import check_suffix, write_text
 from unpoison.runtime.limits import Limits
+from unpoison.utils.files import load_yaml
 from unpoison.utils.plain_text import count_noun
 
 if TYPE_CHECKING:

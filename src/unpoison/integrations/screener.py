@@ -22,16 +22,7 @@ from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
 from unpoison.utils.checks import among
 
-__all__ = [
-    "Delivery",
-    "DocumentScreener",
-    "Exempt",
-    "Mode",
-    "keep_exempt",
-    "passage",
-    "readable",
-    "verdict_metadata",
-]
+__all__ = ["DocumentScreener", "Exempt", "Mode", "passage", "readable"]
 
 
 D = TypeVar("D")

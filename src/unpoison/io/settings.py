@@ -1,26 +1,18 @@
-"""YAML settings files, validated by pydantic with errors that name the field.
+"""Settings, validated by pydantic with errors that name the field.
 
 Importers call `utils.extras.require` for pydantic first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self, cast, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError, clip
+from unpoison.errors import OptionError, UnknownNameError, UnpoisonError, clip
 
-__all__ = ["SettingsSection", "Text", "load_yaml", "walk"]
-
-MAX_BYTES = 1 << 20
-"""Maximum size of a file."""
-
-MAX_MEMBERS = 10_000
-"""Maximum number of members: YAML aliases can expand a small file."""
+__all__ = ["SettingsSection", "Text"]
 
 WANTED = {
     "bool_type": "true or false",
@@ -101,54 +93,3 @@ def _parts(hint: Any) -> Iterator[Any]:
     yield hint
     for part in get_args(hint):
         yield from _parts(part)
-
-
-def load_yaml(path: str | Path) -> Any:
-    """The content of a settings file.
-
-    Raises:
-        InputError: The file cannot be read, exceeds 1 MiB, is not YAML, or has a duplicate key.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}; give a YAML file") from None
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{path} is larger than {MAX_BYTES:,} bytes; a configuration is a page of YAML")
-    try:
-        return yaml.load(content, _Loader)  # noqa: S506  it is a SafeLoader that refuses a key given twice
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
-
-
-class _Loader(yaml.SafeLoader):
-    """Rejects duplicate keys, of which YAML would silently take the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set[str]()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(problem=f"{clip(key.value)} is given twice; give it once")
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def walk(value: object, owner: str) -> Iterator[tuple[object, object]]:
-    """Every member of nested mappings and lists with its key, None in a list.
-
-    Raises:
-        OptionError: They are more than `MAX_MEMBERS`.
-    """
-    waiting: list[tuple[object, object]] = [(None, value)]
-    for _ in range(MAX_MEMBERS):
-        if not waiting:
-            return
-        key, member = waiting.pop()
-        yield key, member
-        if isinstance(member, Mapping):
-            waiting.extend(member.items())
-        elif isinstance(member, list):
-            waiting.extend((None, part) for part in member)
-    raise OptionError(f"{owner} has more than {MAX_MEMBERS:,} members; it is a page of YAML")

@@ -20,7 +20,6 @@ from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = [
-    "SECONDS",
     "NamedModel",
     "check_published",
     "checkpoint_errors",
@@ -29,7 +28,6 @@ __all__ = [
     "in_batches",
     "load_pretrained",
     "model_name",
-    "need_hub",
     "open_graph",
     "sigmoid",
     "softmax",

@@ -20,12 +20,7 @@ from unpoison.models.checkpoints import NamedModel, in_batches, load_pretrained,
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 
-__all__ = [
-    "CrossEncoderNLI",
-    "CrossEncoderScorer",
-    "TorchClassifier",
-    "nli_columns",
-]
+__all__ = ["CrossEncoderNLI", "CrossEncoderScorer", "nli_columns"]
 
 
 class TorchClassifier(NamedModel):

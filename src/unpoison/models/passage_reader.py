@@ -25,7 +25,7 @@ from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 from unpoison.utils.lru_cache import LRUCache
 
-__all__ = ["THRESHOLD", "PassageReader", "Reading", "reader_name"]
+__all__ = ["THRESHOLD", "PassageReader", "Reading"]
 
 THRESHOLD = 0.4
 """Minimum P(no answer) at which no answer is given: in a vote, a wrong answer costs more than a missing one."""

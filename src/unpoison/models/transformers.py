@@ -23,7 +23,7 @@ from unpoison.utils.checks import at_least
 from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
-__all__ = ["Codec", "TransformersGenerator"]
+__all__ = ["TransformersGenerator"]
 
 
 class Codec:

@@ -30,7 +30,7 @@ from unpoison.utils.closing import Closing
 from unpoison.utils.fences import digest_text
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["Audit", "Event", "Sighting", "chance", "read_event", "since"]
+__all__ = ["Audit", "Event", "chance", "read_event", "since"]
 
 CHANCE = 0.001
 """Maximum probability of a flagged number of drops by chance."""

@@ -25,7 +25,7 @@ from unpoison.text.analysis import analysis
 from unpoison.text.changed_words import ChangedWords, changed_words
 from unpoison.text.near_duplicates import FoldedText, most_shared, split_words
 
-__all__ = ["OPEN", "Change", "Changes", "Side", "changes", "copy_candidates"]
+__all__ = ["OPEN", "Change", "Changes", "changes", "copy_candidates"]
 
 SURE, LIKELY, OPEN = 0.95, 0.85, 0.45
 """Suspicion with two pieces of evidence, with one, and of both documents without any."""

@@ -17,7 +17,7 @@ from unpoison.scan.documents import Unit
 from unpoison.text.canonical import Hidden
 from unpoison.text.markup import escape_open_tags
 
-__all__ = ["HidingShares", "Page", "concealed_texts", "concealment", "read_page"]
+__all__ = ["HidingShares", "concealed_texts", "concealment", "read_page"]
 
 _HIDING = re.compile(
     r"display:none|visibility:hidden|opacity:0(?:\.0+)?(?:;|$)|font-size:0*(?:\.\d+|[0-2])?(?:px|pt|em|rem|%)?(?:;|$)"

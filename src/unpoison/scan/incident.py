@@ -29,17 +29,7 @@ from unpoison.models.requests import generate
 from unpoison.runtime.driver import run
 from unpoison.scan.statements import STATED, Stance, Suspect, says, suspects_among
 
-__all__ = [
-    "BudgetError",
-    "DocumentVerdict",
-    "Incident",
-    "Proof",
-    "Trials",
-    "WrongCount",
-    "conclude",
-    "find_culprits",
-    "trace",
-]  # fmt: skip
+__all__ = ["DocumentVerdict", "Incident", "Trials", "conclude", "trace"]
 
 BESIDE = 0.75
 """Without a model, documents with this share of the highest strength are named too."""

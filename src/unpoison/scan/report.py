@@ -17,7 +17,7 @@ from unpoison.report.sarif import CHANGED, LEVEL, PLANTED, location, sarif_log, 
 from unpoison.scan.changed import Change
 from unpoison.scan.findings import Finding, Scan
 
-__all__ = ["MAX_DOCUMENTS", "page", "sarif"]
+__all__ = ["page", "sarif"]
 
 MAX_DOCUMENTS = 500
 """Maximum number of documents on a page, the most suspicious first."""

@@ -21,7 +21,7 @@ from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
 
-__all__ = ["folder_documents", "open_documents", "read_documents"]
+__all__ = ["folder_documents", "read_documents"]
 
 
 def read_documents(

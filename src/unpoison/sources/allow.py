@@ -13,7 +13,7 @@ from unpoison.sources.policy import Pattern, parse_pattern
 if TYPE_CHECKING:
     from unpoison.core.passages import Passage
 
-__all__ = ["HASH", "Allowed", "text_hash"]
+__all__ = ["Allowed", "text_hash"]
 
 HASH = "sha256:"
 HASH_DIGITS = 32

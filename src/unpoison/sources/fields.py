@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-__all__ = ["EMPTY", "Metadata", "Scalar", "metadata_of", "source_in"]
+__all__ = ["EMPTY", "Metadata", "metadata_of", "source_in"]
 
 Scalar = str | int | float
 

@@ -19,7 +19,7 @@ from unpoison.errors import InputError, OptionError, clip
 from unpoison.text.tokens import ENGLISH_318, stems
 from unpoison.utils.sqlite import Connected, connect, explain_errors, transaction
 
-__all__ = ["OUTCOMES", "History", "Outcome", "Past", "PastRetrieval", "question_hash", "retrieval_of"]
+__all__ = ["History", "Outcome", "Past", "PastRetrieval", "question_hash", "retrieval_of"]
 
 Outcome = Literal["seen", "agreed", "contested", "dropped"]
 OUTCOMES: tuple[Outcome, ...] = ("seen", "agreed", "contested", "dropped")

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 from urllib.parse import unquote
 
-import yaml
-
-from unpoison.errors import OptionError, clip, nearest
+from unpoison.errors import InputError, OptionError, clip, nearest
 from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place_of, visible
 from unpoison.sources.origins import check_rule, place
 from unpoison.sources.trust import Level
+from unpoison.utils.files import load_yaml
 
 __all__ = ["LISTS", "Pattern", "Policy", "is_exact", "parse_pattern"]
 
@@ -23,9 +22,6 @@ LISTS: tuple[Level, ...] = ("blocked", "open", "known", "trusted")
 """The lists of patterns; between patterns of equal length, the earlier list wins."""
 
 KEYS = ("origin", "fresh", *LISTS, "allow", "history")
-
-MAX_FILE_BYTES = 1_000_000
-"""Maximum bytes of a policy file."""
 
 MAX_PATTERNS = 10_000
 
@@ -254,8 +250,8 @@ class Policy:
             return cls._of(value, "the policy", None)
         if not isinstance(value, (str, Path)):
             raise OptionError(f"sources must be a file or a mapping such as {{'known': [...]}}, got {clip(value)}")
-        path = Path(value)
-        return cls._of(_load_yaml(path), f"the policy {clip(str(path), 200)}", path.parent)
+        path, where = Path(value), f"the policy {clip(str(value), 200)}"
+        return cls._of(_read(path, where), where, path.parent)
 
     @classmethod
     def _of(cls, keys: Mapping[Any, Any], where: str, folder: Path | None) -> Self:
@@ -288,49 +284,16 @@ class Policy:
         return LISTS[min(found)[1]] if found else None
 
 
-def _load_yaml(path: Path) -> Mapping[Any, Any]:
-    name = f"the policy {clip(str(path), 200)}"
+def _read(path: Path, where: str) -> Mapping[Any, Any]:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise OptionError(f"{name} cannot be read ({error.strerror or error}); give the path of a YAML file") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise OptionError(f"{name} has more than {MAX_FILE_BYTES:,} bytes; write patterns with * and **")
-    try:
-        value = yaml.load(data.decode("utf-8"), _Loader)  # noqa: S506  a SafeLoader
-    except UnicodeDecodeError:
-        raise OptionError(f"{name} is not UTF-8 text; save it as UTF-8") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark is not None else ""
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
-        raise OptionError(
-            f"{name} is not valid YAML ({line}{problem[:120]}); quote patterns that begin with *"
-        ) from None
+        value = load_yaml(path)
+    except InputError as error:
+        raise OptionError(f"the policy {error}") from None
     if value is None:
-        raise OptionError(f"{name} is empty; write keys with values, such as known: [docs.example], or omit the file")
+        raise OptionError(f"{where} is empty; write keys with values, such as known: [docs.example], or omit the file")
     if not isinstance(value, Mapping):
-        raise OptionError(f"{name} must contain keys with values, such as known: [docs.example], got {clip(value)}")
+        raise OptionError(f"{where} must contain keys with values, such as known: [docs.example], got {clip(value)}")
     return value
-
-
-class _Loader(yaml.SafeLoader):
-    """A safe loader that refuses anchors (a few lines can expand without limit) and duplicate keys."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise yaml.constructor.ConstructorError(None, None, "anchors are not supported", event.start_mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys: set[str] = set()
-        for key, _ in node.value:
-            if key.value in keys if isinstance(key.value, str) else False:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value}", key.start_mark)
-            keys.add(str(key.value))
-        return super().construct_mapping(node, deep)
 
 
 def _days(value: object, where: str) -> int:

@@ -23,7 +23,7 @@ from unpoison.utils.lru_cache import LRUCache
 if TYPE_CHECKING:
     from unpoison.core.passages import Passage
 
-__all__ = ["Sources", "Standing", "Tally", "TallyRow"]
+__all__ = ["Sources", "Standing", "Tally"]
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from unpoison.sources.history import Outcome
 
-__all__ = ["FRESH", "KNOWN", "Level", "Reliability", "outcomes", "reliability", "trust"]
+__all__ = ["FRESH", "Level", "Reliability", "outcomes", "reliability", "trust"]
 
 Level = Literal["trusted", "known", "seen", "fresh", "open", "blocked", "unknown"]
 

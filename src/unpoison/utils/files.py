@@ -1,4 +1,4 @@
-"""Files with mode 600, and file locks, which the system releases when a process ends."""
+"""Files with mode 600, file locks, which the system releases when a process ends, and YAML files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-__all__ = ["hold_lock", "lock_file", "private"]
+import yaml
+
+from unpoison.errors import InputError, clip
+
+__all__ = ["hold_lock", "load_yaml", "lock_file", "private"]
+
+MAX_YAML_BYTES = 1_000_000
+"""Maximum size of a YAML file."""
 
 
 def private(path: Path) -> None:
@@ -55,3 +63,48 @@ def lock_file(descriptor: int, *, wait: bool = False) -> bool:
             raise
         return False
     return True
+
+
+def load_yaml(path: str | Path) -> Any:
+    """The content of a YAML file.
+
+    Raises:
+        InputError: The file cannot be read, is too large, is not YAML in UTF-8, or has an anchor or a duplicate key.
+    """
+    name = clip(str(path), 200)
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_YAML_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{name} cannot be read ({error.strerror or error}); give the path of a YAML file") from None
+    if len(content) > MAX_YAML_BYTES:
+        raise InputError(f"{name} has more than {MAX_YAML_BYTES:,} bytes; give a shorter file")
+    try:
+        return yaml.load(content.decode("utf-8"), _Loader)  # noqa: S506  a SafeLoader
+    except UnicodeDecodeError:
+        raise InputError(f"{name} is not UTF-8 text; save it as UTF-8") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
+        raise InputError(
+            f"{name} is not valid YAML ({line}{problem[:120]}); quote texts that begin with * or &"
+        ) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader that refuses anchors (a few lines can expand without limit) and duplicate keys."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise yaml.constructor.ConstructorError(None, None, "anchors are not supported", event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if key.value in keys if isinstance(key.value, str) else False:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value}", key.start_mark)
+            keys.add(str(key.value))
+        return super().construct_mapping(node, deep)

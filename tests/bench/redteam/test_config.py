@@ -59,8 +59,8 @@ def test_every_slip_of_a_target_is_named(target, message):
         ("targt: {}", "no field of the configuration is named 'targt'; did you mean 'target'"),
         ("target: {}\nquestions: q.jsonl", "needs target"),
         ("- a", "must be a mapping"),
-        ("target: {ask: 1}\ntarget: {ask: 2}\nquestions: q", "'target' is given twice"),
-        ("target: [", "is no YAML"),
+        ("target: {ask: 1}\ntarget: {ask: 2}\nquestions: q", "duplicate key target"),
+        ("target: [", "is not valid YAML"),
         ("target: {a: 1}\nquestions: q\nattacks: [poisonedrg]", "did you mean 'poisonedrag'"),
         ("target: {a: 1}\nquestions: q\nattacks: none", "none is no attack"),
         ("target: {a: 1}\nquestions: q\npoisons: [0]", "poisons must be at least 1, got 0"),
@@ -79,7 +79,7 @@ def test_every_slip_of_a_target_is_named(target, message):
             + "\n".join(
                 f"c{i}: &c{i} [*{'b' if not i else f'c{i - 1}'},*{'b' if not i else f'c{i - 1}'}]" for i in range(30)
             ),
-            "more than 10,000 members",
+            "anchors are not supported",
         ),
     ],
 )

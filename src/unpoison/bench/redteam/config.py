@@ -17,8 +17,9 @@ from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.http_target import HttpTarget
 from unpoison.bench.redteam.targets import RedteamTarget, RequestLimits, Wait, load_target
 from unpoison.errors import OptionError
-from unpoison.io.settings import SettingsSection, Text, load_yaml, walk
+from unpoison.io.settings import SettingsSection, Text
 from unpoison.utils.checks import MAX_NUMBER
+from unpoison.utils.files import load_yaml
 
 __all__ = ["Config", "build_target"]
 
@@ -82,8 +83,6 @@ class Config(SettingsSection):
             UnknownNameError: An unknown field; the message names the nearest.
             OptionError: A value that cannot be used.
         """
-        for _ in walk(values, "the configuration"):
-            pass
         config = cls.read(values, "the configuration")
         config._folder = folder
         return config

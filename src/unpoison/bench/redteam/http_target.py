@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -34,7 +34,7 @@ from unpoison.bench.redteam.http_client import ABSENT, SENSITIVE, Hosts, HttpCli
 from unpoison.bench.redteam.targets import TargetDocument, TargetReply, check_handles
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, TargetError, clip
-from unpoison.io.settings import SettingsSection, walk
+from unpoison.io.settings import SettingsSection
 from unpoison.utils.extras import require
 
 __all__ = ["HttpTarget", "ReplyPath"]
@@ -154,9 +154,7 @@ class Request(SettingsSection):
     @model_validator(mode="after")
     def _check_places(self) -> Self:
         written = [self.url, self.body, self.headers, "{text}{canary}" if self.file else ""]
-        used = {
-            name for _, text in walk(written, "a request") if isinstance(text, str) for name in _PLACE.findall(text)
-        }
+        used = {name for text in _texts(written) for name in _PLACE.findall(text)}
         kind = type(self).__name__.lower()
         if unknown := used - set(self.places):
             known = ", ".join(f"{{{name}}}" for name in self.places)
@@ -340,6 +338,15 @@ class HttpTarget:
         elif body is not None:
             sent["json"] = body
         return call.method, sent
+
+
+def _texts(value: object) -> Iterator[str]:
+    """The texts in nested mappings and lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for member in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(member)
 
 
 def _text(value: Any) -> str:
