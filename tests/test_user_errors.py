@@ -73,7 +73,7 @@ def told(*line: object) -> tuple[int, str]:
         ("screen nofile.jsonl", "nofile.jsonl: No such file"),
         ("ask -g gpt-4o rows.jsonl", "no generator 'gpt-4o'"),
         ("evaluate --fail-if asrr>0.1", "did you mean 'asr'"),
-        ("redteam run nofile.yaml", "nofile.yaml cannot be read"),
+        ("redteam run nofile.yaml", "'nofile.yaml' cannot be read"),
         ("check nodir", "nodir: No such file"),
         ("check emptydir", "holds no documents"),
     ],
