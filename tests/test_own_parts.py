@@ -23,7 +23,7 @@ from unpoison.errors import FlowError, OptionError, UnknownNameError, UnpoisonEr
 from unpoison.models import ExtractiveReader, FakeEncoder, LexicalNLI
 from unpoison.models.loading import load_encoder, load_generator, load_nli
 from unpoison.models.requests import Encode, Generate, encode
-from unpoison.serve.screening_service import Choices
+from unpoison.serve import create_app
 from unpoison.types import Evidence, Screening
 
 OWN = '''
@@ -166,7 +166,7 @@ def test_a_module_that_fails_is_named(folder: Path):
 def test_a_request_to_the_service_cannot_name_a_module(folder: Path, name: str):
     sys.path.append(str(folder))
     with pytest.raises((UnknownNameError, OptionError)):
-        Choices({"guard": Guard()}).pick(name)
+        create_app({"guard": Guard()}).state.service.pick(name)
     assert "my_parts" not in sys.modules
 
 

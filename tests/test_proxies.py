@@ -116,7 +116,7 @@ def service() -> Iterator[int]:
     """The port of a running service."""
     port, (options, address) = free_port(), options_of_unit()
     given = [str(port) if word == address.partition(":")[2] else word for word in options]
-    with process(sys.executable, "-m", "unpoison", "serve", *given, "--limit", "drain=0") as running:
+    with process(sys.executable, "-m", "unpoison", "serve", *given) as running:
         assert running.stderr is not None
         said = b""
         while b"running on" not in said:

@@ -55,12 +55,12 @@ def test_options_reach_the_service(
     monkeypatch.setenv("UNPOISON_API_KEY", "secret")
     monkeypatch.setenv("UNPOISON_SERVE_ON_POISON", "demote")
     (tmp_path / "keys.txt").write_text(f"{digest('other')}  team\n")
-    given = "--limit body=1 --limit passages=2 --limit timeout=7.5 --limit in_flight=9 --limit drain=0"
+    given = "--limit body=1 --limit passages=2 --limit timeout=7.5 --limit in_flight=9"
     result = run("serve", "--host", "192.0.2.1", "--port", 0, "--keys", tmp_path / "keys.txt", *given.split())
     assert result.exit_code == 0, result.output
     assert not result.stderr
     bounds = started.bounds
-    assert (bounds.body, bounds.passages, bounds.timeout, bounds.drain) == (1, 2, 7.5, 0)
+    assert (bounds.body, bounds.passages, bounds.timeout) == (1, 2, 7.5)
     limits = started.service.choices["guard"].limits
     assert (limits.in_flight, limits.deadline) == (9, 7.5)
     assert [started.admission.keys.holder(key) for key in ("secret", "other")] == ["default", "team"]

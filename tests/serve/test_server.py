@@ -1,10 +1,8 @@
-"""The steps in which a server ends."""
+"""Connections: idle ones are closed in time, and make room."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,13 +10,12 @@ import pytest
 import uvicorn
 
 from service_doubles import later
-from unpoison.serve import connections
-from unpoison.serve.connections import HEAD, HEAD_BYTES, KEEP_ALIVE, MAX_HELD, Corked, ServerConnection
+from unpoison.serve.connections import HEAD, KEEP_ALIVE, ServerConnection
 
 
 def connection_class(most: int) -> type[ServerConnection]:
     """A class of connections with counts of its own."""
-    return type("Own", (ServerConnection,), {"most": most, "waiting": {}, "addresses": Counter()})
+    return type("Own", (ServerConnection,), {"most": most, "waiting": {}})
 
 
 Talk = Callable[[int], Awaitable[Any]]
@@ -54,7 +51,7 @@ def spoken_to(talk: Talk, most: int = 100, opened: type[ServerConnection] | None
 
 async def read(connection: type[ServerConnection], begun: bool) -> None:
     """Wait until the server has a connection whose head it waits for, and of which it has read something or nothing."""
-    while not any(one._timer is not None and one._in_head == begun for one in connection.waiting):
+    while not any(one._timer is not None and bool(one.conn.trailing_data[0]) == begun for one in connection.waiting):
         await asyncio.sleep(0)
 
 
@@ -97,45 +94,6 @@ def test_a_connection_may_rest_between_two_requests() -> None:
     assert KEEP_ALIVE > 60, "proxies keep theirs for 60 s, and must be the ones to end it"
 
 
-class Recording:
-    """A transport that remembers what it was given to send."""
-
-    def __init__(self) -> None:
-        self.sent: list[bytes] = []
-        self.closed = False
-
-    def write(self, data: bytes) -> None:
-        self.sent.append(bytes(data))
-
-    def close(self) -> None:
-        self.closed = True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-
-def test_head_and_body_are_sent_together_and_nothing_is_lost() -> None:
-    async def talk() -> None:
-        transport = Recording()
-        corked = Corked(transport, asyncio.get_running_loop())  # type: ignore[arg-type]
-        corked.write(b"head")
-        corked.write(b"body")
-        assert transport.sent == []
-        await asyncio.sleep(0)
-        assert transport.sent == [b"headbody"]
-        corked.write(b"x" * (MAX_HELD + 1))  # so that the transport can say that the client does not keep up
-        assert len(transport.sent) == 2
-        corked.write(b"last")
-        corked.close()
-        assert transport.sent[2:] == [b"last"]
-        assert corked.is_closing()
-        corked.write(b"too late")
-        await asyncio.sleep(0)
-        assert len(transport.sent) == 3
-
-    asyncio.run(talk())
-
-
 def test_the_longest_silent_makes_room() -> None:
     async def talk(port: int) -> bytes:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
@@ -154,36 +112,3 @@ def test_the_longest_silent_makes_room() -> None:
         return reply
 
     assert spoken_to(talk, most=10).startswith(b"HTTP/1.1 200")
-
-
-@pytest.mark.parametrize("said", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 2 * HEAD_BYTES])
-def test_what_is_no_request_is_told_so_in_our_form(said: bytes) -> None:
-    async def talk(port: int) -> bytes:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(said)
-        found = await reader.readuntil(b"}}")
-        writer.close()
-        return found
-
-    head, _, content = spoken_to(talk).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400")
-    assert json.loads(content)["error"]["type"] == "InvalidRequest"
-
-
-def test_one_address_has_a_bounded_number_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "PER_ADDRESS", 5)
-
-    async def talk(port: int) -> int:
-        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
-        ends = [asyncio.create_task(reader.read()) for reader, _ in opened]
-        async with asyncio.timeout(60):
-            while sum(end.done() for end in ends) < 3:
-                await asyncio.sleep(0.01)
-        for end in ends:
-            end.cancel()
-        results = await asyncio.gather(*ends, return_exceptions=True)
-        for _, writer in opened:
-            writer.close()
-        return sum(isinstance(result, asyncio.CancelledError) for result in results)
-
-    assert spoken_to(talk) == 5

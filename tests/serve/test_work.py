@@ -48,7 +48,7 @@ def test_no_more_screenings_than_threads(threads: int) -> None:
         jobs = [asyncio.create_task(work.screen(defense, QUERY, PASSAGES)) for _ in range(20)]
         for _ in range(threads):
             assert await asyncio.to_thread(defense.count.acquire, timeout=30)
-        assert len(work._short._lines[""]) == 20 - threads, "the others wait in line"
+        assert work._short._jobs.of("") == 20 - threads, "the others wait in line"
         defense.go.set()
         try:
             return await asyncio.gather(*jobs)

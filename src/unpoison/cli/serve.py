@@ -49,8 +49,8 @@ of radar: sqlite:FILE, redis://... or postgresql://...) and {TRACES}.
 The playground is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
 KEY": that of the environment variable {KEY}, or one of --keys; without either, only this machine is served.
 
-Limits: passages (of a request), characters (of a passage), total (of all passages), body (bytes), dimensions, timeout,
-wait, max_concurrency, threads, in_flight, retries, drain, grace.
+Limits: passages (of a request), characters (of a passage), total (of all passages), body (bytes), timeout, wait,
+max_concurrency, threads, in_flight, retries, grace.
 """
 
 UNREAD = f"""The reader is not installed: verdicts, but no claims and no answers. {install_command("reader")}"""

@@ -30,6 +30,6 @@ __all__ = ["Bounds", "Client", "create_app", "serve"]
 
 def __getattr__(name: str) -> Any:
     if name in _SERVICE:
-        for module in ("fastapi", "httptools", "prometheus_client", "uvicorn"):
+        for module in ("fastapi", "prometheus_client", "uvicorn"):
             require(module, "the HTTP service")
     return _public(name)

@@ -19,7 +19,7 @@ from unpoison.serve.keys import Keys
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.middleware import Admission, RequestMiddleware
 from unpoison.serve.playground import router as page_router
-from unpoison.serve.screening_service import Choices, OnPoison, ScreeningService
+from unpoison.serve.screening_service import OnPoison, ScreeningService
 from unpoison.serve.work import Work
 from unpoison.utils.checks import among
 
@@ -58,6 +58,9 @@ def create_app(
     Raises:
         OptionError: An option out of its range.
     """
+    choices = {"guard": Guard()} if defenses is None else defenses
+    if not isinstance(choices, Mapping) or not choices:
+        raise OptionError(f"defenses must map names to defenses, such as {{'guard': Guard()}}, got {clip(choices)}")
     limits, metrics = bounds or Bounds(), Metrics()
     admission = Admission(
         body=limits.body,
@@ -65,7 +68,7 @@ def create_app(
         keys=Keys.of(keys) if isinstance(keys, str) else keys,
     )
     service = ScreeningService(
-        choices=Choices({"guard": Guard()} if defenses is None else defenses),
+        choices=dict(choices),
         bounds=limits,
         metrics=metrics,
         on_poison=None if on_poison is None else among("on_poison", on_poison, ("drop", "demote", "monitor")),
@@ -78,7 +81,6 @@ def create_app(
         try:
             yield
         finally:
-            service.stopping = True
             service.work.close()
 
     app = FastAPI(
@@ -103,7 +105,6 @@ def create_app(
         metrics=metrics,
         admission=admission,
         root=_normalize_root(root_path),
-        stopping=lambda: service.stopping,
         watched=watched,
     )
     return app

@@ -29,37 +29,33 @@ class Bounds:
         characters: Characters of the question, and of a passage (title and text): of a longer one the beginning is
             judged, and `Screening.texts` holds no more than that.
         total: Characters of all passages of a request together.
-        dimensions: Numbers of one embedding.
         max_concurrency: Requests in work at the same time.
         wait: Queue timeout of further requests, before a 503.
         threads: Short requests that are computed in parallel, and as many long ones.
         timeout: Seconds for one request, from its first byte to its last.
         in_flight: Model calls at the same time, for one request.
         retries: How often a failed model call is tried again.
-        drain: Seconds to serve after SIGTERM, while `/readyz` replies 503.
         grace: Shutdown timeout for requests in work, in seconds.
 
     Raises:
-        OptionError: A limit below 1, or a time that is not positive; `retries`, `drain` and `grace` may be 0.
+        OptionError: A limit below 1, or a time that is not positive; `retries` and `grace` may be 0.
     """
 
     body: int = 8 * 1024 * 1024
     passages: int = 1000
     characters: int = LONG
     total: int = 1_000_000
-    dimensions: int = 8192
     max_concurrency: int = 64
     wait: float = 1.0
     threads: int = 1
     timeout: float = 60.0
     in_flight: int = 16
     retries: int = 2
-    drain: float = 5.0
     grace: float = 20.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            low = 0.001 if field.name in ("timeout", "wait") else field.name not in ("retries", "drain", "grace")
+            low = 0.001 if field.name in ("timeout", "wait") else field.name not in ("retries", "grace")
             at_least(field.name, getattr(self, field.name), low, whole=field.type == "int")
 
     @classmethod
@@ -86,7 +82,7 @@ class Bounds:
         """Refuse a request that exceeds a limit.
 
         Raises:
-            InputError: Too many passages or characters, too long a question or embedding; the message says which.
+            InputError: Too many passages or characters, too long a question; the message says which.
         """
         if len(passages) > self.passages:
             raise InputError(
@@ -101,13 +97,6 @@ class Bounds:
             raise InputError(
                 f"query has {len(query.text):,} characters and at most {self.characters:,} are taken; send a part of it"
             )
-        owned = [("query", query.embedding)]
-        owned += [(f"passages[{i}]", passage.embedding) for i, passage in enumerate(passages)]
-        for owner, embedding in owned:
-            if embedding is not None and embedding.size > self.dimensions:
-                raise InputError(
-                    f"the embedding of {owner} has {embedding.size:,} numbers and at most {self.dimensions:,} are taken"
-                )
 
 
 def beginnings(passages: tuple[Passage, ...], characters: int) -> tuple[Passage, ...]:

@@ -9,9 +9,7 @@ import asyncio
 import logging
 import re
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Collection
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +21,7 @@ from unpoison.serve.keys import Keys
 from unpoison.serve.logs import LogRecord, log_bug
 from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal, failure_reply
-from unpoison.serve.work import CLIENT
+from unpoison.serve.work import CLIENT, RoundRobin
 from unpoison.utils.tracing import request_span
 
 __all__ = ["Admission", "RequestMiddleware", "Slots"]
@@ -107,7 +105,7 @@ class Slots:
     def __init__(self, number: int, wait: float) -> None:
         self._free = number
         self._most_waiting = QUEUE * number
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._waiting = RoundRobin[asyncio.Future[None]]()
         self._wait = wait
 
     async def acquire(self, client: str = "") -> bool:
@@ -115,12 +113,10 @@ class Slots:
         if self._free:
             self._free -= 1
             return True
-        line = self._waiting.get(client, deque())
-        if len(line) >= self._most_waiting // 2 or sum(map(len, self._waiting.values())) >= self._most_waiting:
+        if self._waiting.of(client) >= self._most_waiting // 2 or len(self._waiting) >= self._most_waiting:
             return False
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(turn)
-        self._waiting[client] = line
+        self._waiting.add(client, turn)
         try:
             async with asyncio.timeout(self._wait):
                 await turn
@@ -135,11 +131,7 @@ class Slots:
     def release(self) -> None:
         """Pass a slot on to the next client."""
         while self._waiting:
-            client, line = self._waiting.popitem(last=False)
-            turn = line.popleft()
-            if line:
-                self._waiting[client] = line  # at the end of the queue
-            if not turn.done():
+            if not (turn := self._waiting.take()).done():
                 turn.set_result(None)
                 return
         self._free += 1
@@ -149,8 +141,7 @@ QUIET = ("/healthz", "/readyz", "/health", "/metrics")
 """Probes and scrapes, which are logged at level DEBUG."""
 
 PATIENCE = 2.0
-"""Seconds to discard the rest of a refused body, so that the client reads the reply; and extra seconds for requests in
-monitor mode."""
+"""Extra seconds for requests in monitor mode."""
 
 ARRIVAL = 20.0
 """Timeout for a request's body, in seconds."""
@@ -183,7 +174,6 @@ class RequestMiddleware:
         metrics: Counters.
         admission: Checks of every request.
         root: The path under which a proxy serves the application, such as "/unpoison"; stripped from requests.
-        stopping: Whether the service is shutting down; connections are then closed after their reply.
         watched: Paths in monitor mode: without a free slot their requests pass unscreened.
     """
 
@@ -195,7 +185,6 @@ class RequestMiddleware:
         metrics: Metrics,
         admission: Admission,
         root: str = "",
-        stopping: Callable[[], bool] = lambda: False,
         watched: Collection[str] = (),
     ) -> None:
         self.app = app
@@ -203,7 +192,6 @@ class RequestMiddleware:
         self.metrics = metrics
         self.admission = admission
         self.root = root
-        self.stopping = stopping
         self.watched = frozenset(watched)
         self.held = 0
         self.slots = Slots(bounds.max_concurrency, bounds.wait)
@@ -217,13 +205,11 @@ class RequestMiddleware:
         record = LogRecord(sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid4().hex, scope["method"])
         record.client = scope["client"][0] if scope.get("client") else None
         scope.setdefault("state", {}).update(record=record, middleware=self)
-        reply = _Reply(send, record, close=self.stopping())
+        reply = _Reply(send, record)
         if self.root and (scope["path"] + "/").startswith(
             self.root + "/"
         ):  # the middleware and the router see one path
             scope = {**scope, "path": scope["path"][len(self.root) :] or "/"}
-        if record.method == "HEAD":  # what GET says, without its body
-            scope = {**scope, "method": "GET"}
         with request_span(record.method, headers) as trace:
             if trace is not None:
                 record.trace = f"{trace.get_span_context().trace_id:032x}"
@@ -314,10 +300,6 @@ class RequestMiddleware:
         self.metrics.rejected.labels(refusal.kind).inc()
         record: LogRecord = scope["state"]["record"]
         record.error = refusal.kind
-        if refusal.status_code != 504:
-            with suppress(TimeoutError, Refusal):
-                async with asyncio.timeout(PATIENCE):
-                    await body.drain()
         await failure_reply(refusal.status_code, refusal.kind, str(refusal.detail), refusal.headers)(scope, body, reply)
 
 
@@ -328,9 +310,7 @@ class _Body:
         self._receive = receive
         self._middleware = middleware
         self._most = middleware.bounds.body
-        self._size = 0
         self._held = bytearray()
-        self._more = True
         self._read = False
         self.gone = False
 
@@ -354,9 +334,13 @@ class _Body:
         Raises:
             Refusal: The body is too large, all bodies together are, or the client disconnected.
         """
-        while self._more:
-            part = await self._next()
-            if self._size > self._most:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise Refusal(400, "Disconnected", "the connection ended before the body did")
+            part, more = message.get("body", b""), message.get("more_body", False)
+            if len(self._held) + len(part) > self._most:
                 raise too_large(self._most)
             if self._middleware.held + len(part) > BODIES * self._most:
                 raise Refusal(503, "Overloaded", "too much is being sent at once; try again", {"Retry-After": "1"})
@@ -364,34 +348,18 @@ class _Body:
             self._middleware.held += len(part)
         self._read = True
 
-    async def drain(self) -> None:
-        """Discard the rest, up to four times the allowed size."""
-        while self._more and self._size <= 4 * self._most:
-            await self._next()
-
     def let_go(self) -> None:
         """Release its memory."""
         self._middleware.held -= len(self._held)
         self._held = bytearray()
 
-    async def _next(self) -> bytes:
-        message = await self._receive()
-        if message["type"] != "http.request":
-            self._more = False
-            raise Refusal(400, "Disconnected", "the connection ended before the body did")
-        part: bytes = message.get("body", b"")
-        self._size += len(part)
-        self._more = message.get("more_body", False)
-        return part
-
 
 class _Reply:
     """Adds the common headers to a reply and records its status."""
 
-    def __init__(self, send: Send, record: LogRecord, *, close: bool = False) -> None:
+    def __init__(self, send: Send, record: LogRecord) -> None:
         self._send = send
         self._record = record
-        self._close = close
         self.started = self.finished = False
 
     async def __call__(self, message: Message) -> None:
@@ -401,10 +369,6 @@ class _Reply:
             self.started, self._record.status = True, message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self._record.id
-            if self._close:
-                headers["Connection"] = "close"
             for name, value in SECURITY.items():
                 headers.setdefault(name, value)
-        elif self._record.method == "HEAD" and message["type"] == "http.response.body":
-            message = {**message, "body": b""}
         await self._send(message)

@@ -78,7 +78,7 @@ async def play_answer(request: Request, body: PlayRequest, service: ServiceOfReq
 
 
 async def _reply(request: Request, body: PlayRequest, service: ServiceOfRequest, *, answers: bool) -> HTMLResponse:
-    chosen = service.choices.pick(body.defense)
+    chosen = service.pick(body.defense)
     if answers:
         generator_of(chosen)
     defense = _suppose(chosen, body)

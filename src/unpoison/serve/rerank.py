@@ -90,7 +90,7 @@ async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> J
     if isinstance(body, DocumentsRequest):
         return await rerank_v1(request, body, service)
     with _field_name("texts"):
-        screening = await service.rerank(request, service.choices.pick(None), Query(body.query), body.texts)
+        screening = await service.rerank(request, service.pick(None), Query(body.query), body.texts)
     texts = [*body.texts]
     for index, text in _cut(screening, service.on_poison).items():
         texts[index] = text
@@ -158,7 +158,7 @@ class _Found(NamedTuple):
 
 
 async def _rerank(request: Request, body: DocumentsRequest, service: ScreeningService) -> _Found:
-    defense = service.choices.pick(service.choices.find(body.model))
+    defense = service.pick(service.find(body.model))
     with _field_name("documents"):
         documents = [_read_fields(one, body.rank_fields) for one in body.documents]
         screening = await service.rerank(request, defense, Query(body.query), documents)

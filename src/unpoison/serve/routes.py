@@ -22,7 +22,7 @@ from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
 from unpoison.screener.streaming import Event
 from unpoison.serve.metrics import CONTENT_TYPE_LATEST
-from unpoison.serve.replies import Json, failure_reply
+from unpoison.serve.replies import Json
 from unpoison.serve.schemas import Answered, AnswerRequest, Failure, Screened, ScreenRequest
 from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
 from unpoison.types import Answer, Screening
@@ -56,7 +56,7 @@ router = APIRouter(responses={status: REFUSALS[status] for status in (400, 401, 
 @router.post("/v1/screen", responses={200: {"model": Screened}, **REFUSALS})
 async def screen(request: Request, body: ScreenRequest, service: ServiceOfRequest) -> Json:
     """Return which passages to trust, and why."""
-    defense = service.choices.pick(body.defense)
+    defense = service.pick(body.defense)
     screening = await service.screen(request, defense, query_of(body), body.passages)
     return Json({"screening": screening.summary()})
 
@@ -66,7 +66,7 @@ async def screen(request: Request, body: ScreenRequest, service: ServiceOfReques
 )
 async def answer(request: Request, body: AnswerRequest, service: ServiceOfRequest) -> Response:
     """Answer the question in spite of poisoned passages; with `stream` by server-sent events."""
-    defense = service.choices.pick(body.defense)
+    defense = service.pick(body.defense)
     generator = generator_of(defense)
     if body.guarantee:
         need_proof(defense, "guarantee")
@@ -92,7 +92,7 @@ async def defenses(service: ServiceOfRequest) -> Json:
                     "summary": defense.summary,
                     "answers": defense.models.generator is not None,
                     "guarantees": defense.certifies,
-                    "default": name == service.choices.default,
+                    "default": name == service.default,
                 }
                 for name, defense in service.choices.items()
             ],
@@ -113,7 +113,7 @@ async def info(service: ServiceOfRequest) -> Json:
     bounds = service.bounds
     return Json(
         {
-            "model_id": service.choices.default,
+            "model_id": service.default,
             "model_type": {"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}},
             "version": __version__,
             "max_client_batch_size": bounds.passages,
@@ -136,15 +136,13 @@ async def healthz() -> Json:
     return Json({"status": "ok"})
 
 
-@router.get("/readyz", responses={503: {"model": Failure}})
-async def readyz(request: Request) -> Json:
+@router.get("/readyz")
+async def readyz() -> Json:
     """Whether the service accepts requests; independent of the load.
 
     Under overload single requests are refused. If this reported overload, the load balancer would shift the load to the
     other instances and take them out one after the other.
     """
-    if request.app.state.service.stopping:
-        return failure_reply(503, "Stopping", "the service is about to end; ask another one", {"Retry-After": "1"})
     return Json({"status": "ready"})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
-from unpoison.errors import OptionError, UnknownNameError, clip
+from unpoison.errors import UnknownNameError
 from unpoison.models.protocols import Generator
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.streaming import Event
@@ -27,7 +27,6 @@ from unpoison.serve.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
 __all__ = [
-    "Choices",
     "OnPoison",
     "Preview",
     "ScreeningService",
@@ -35,51 +34,6 @@ __all__ = [
     "generator_of",
     "query_of",
 ]
-
-
-class Choices(Mapping[str, Defense]):
-    """Defenses by the strings that they were configured with; the first is the default.
-
-    Args:
-        defenses: At least one.
-
-    Raises:
-        OptionError: No defense at all.
-    """
-
-    def __init__(self, defenses: Mapping[str, Defense]) -> None:
-        if not isinstance(defenses, Mapping):
-            raise OptionError(
-                f"defenses must be a mapping from names to defenses, such as {{'guard': Guard()}}, got {clip(defenses)}"
-            )
-        if not defenses:
-            raise OptionError("the service needs at least one defense; configure guard")
-        self._defenses = dict(defenses)
-        self.default = next(iter(self._defenses))
-
-    def __getitem__(self, name: str) -> Defense:
-        return self._defenses[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._defenses)
-
-    def __len__(self) -> int:
-        return len(self._defenses)
-
-    def find(self, name: str | None) -> str | None:
-        """The string of the defense that a request names; `guard` finds `guard:damage=0.01` too. None for no such."""
-        return next((spec for spec in self if name in (spec, registry.parse(spec)[0])), None)
-
-    def pick(self, name: str | None) -> Defense:
-        """The defense that a request names, the default for None.
-
-        Raises:
-            UnknownNameError: It is not configured.
-        """
-        spec = self.default if name is None else self.find(name)
-        if spec is None:
-            raise UnknownNameError("defense", str(name), self)
-        return self[spec]
 
 
 log = logging.getLogger("unpoison.service")
@@ -103,22 +57,40 @@ class ScreeningService:
     A full disk does not stop the service: missing entries of the audit log are counted and logged.
 
     Attributes:
-        choices: The configured defenses.
+        choices: The configured defenses by their option strings; the first is the default.
         bounds: Limits.
         metrics: Counters.
         on_poison: The rerank dialects' action on dropped documents; None chooses by request.
         audit: The audit log.
-        stopping: Whether the service is shutting down.
         work: Runs the defenses while the application is up.
     """
 
-    choices: Choices
+    choices: Mapping[str, Defense]
     bounds: Bounds
     metrics: Metrics
     on_poison: OnPoison | None = None
     audit: AuditLog | None = None
-    stopping: bool = False
     work: Work = field(init=False)
+
+    @property
+    def default(self) -> str:
+        """The option string of the default defense."""
+        return next(iter(self.choices))
+
+    def find(self, name: str | None) -> str | None:
+        """The string of the defense that a request names; `guard` finds `guard:damage=0.01` too. None for no such."""
+        return next((spec for spec in self.choices if name in (spec, registry.parse(spec)[0])), None)
+
+    def pick(self, name: str | None) -> Defense:
+        """The defense that a request names, the default for None.
+
+        Raises:
+            UnknownNameError: It is not configured.
+        """
+        spec = self.default if name is None else self.find(name)
+        if spec is None:
+            raise UnknownNameError("defense", str(name), self.choices)
+        return self.choices[spec]
 
     async def screen(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import os
@@ -10,19 +9,17 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from multiprocessing import parent_process
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from threading import Event, Thread
 from types import FrameType
-from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from unpoison.errors import InputError, ModelError, StoreError, UnpoisonError
 from unpoison.serve.bounds import Bounds
@@ -30,10 +27,7 @@ from unpoison.serve.connections import KEEP_ALIVE, ServerConnection, max_connect
 from unpoison.serve.logs import log_to_stderr
 from unpoison.serve.work import warm_up
 
-__all__ = ["Draining", "address", "listen", "serve"]
-
-LAST_REQUESTS = 0.2
-"""Seconds in which open connections may still send a request after the socket stops accepting."""
+__all__ = ["address", "listen", "serve"]
 
 BACKLOG = 2048
 """Pending connections that the system queues."""
@@ -53,7 +47,9 @@ def listen(host: str, port: int) -> socket.socket:
     """
     try:
         family, _, _, _, endpoint = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(endpoint[:2], family=family, backlog=BACKLOG)
+        listening = socket.create_server(endpoint[:2], family=family, backlog=BACKLOG)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the body waits for the head's receipt
+        return listening
     except OSError as error:
         reason = error.strerror or error
         raise InputError(
@@ -68,86 +64,15 @@ def address(listening: socket.socket) -> str:
     return f"http://{host}:{name[1]}"
 
 
-class Draining(uvicorn.Server):
-    """A server that shuts down in three steps, so that a load balancer never sends a request to a closed socket.
-
-    On SIGTERM `/readyz` returns 503, requests are still served, and each reply closes its connection. After `drain`
-    seconds no connection is accepted. Requests in flight have `timeout_graceful_shutdown` seconds to finish. SIGINT,
-    and a second SIGTERM, skip the first step.
-
-    Args:
-        config: As for `uvicorn.Server`; its `app` is a `_Maker`.
-        drain: Seconds of the first step.
-        stopping: Called when it begins.
-        clock: Monotonic seconds.
-    """
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        *,
-        drain: float,
-        stopping: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(config)
-        self._drain, self._stopping, self._clock = drain, stopping, clock
-        self._end: float | None = None
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._stopping()
-        if sig == signal.SIGTERM:  # uvicorn would raise it again in the end, but this end was asked for
-            self._end = self._clock() + (self._drain if self._end is None else 0.0)
-        else:
-            super().handle_exit(sig, frame)
-
-    async def on_tick(self, counter: int) -> bool:
-        if self._end is not None and self._clock() >= self._end:
-            self.should_exit = True
-        return await super().on_tick(counter)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for listening in sockets or ():
-            listening.listen(BACKLOG)  # asyncio takes one number for how many wait and how many are taken at once
-        if self.started and sockets:
-            log.info("running on %s", address(sockets[0]))
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept pending connections, stop listening in the same turn of the loop, and serve their requests."""
-        waiting = [taken for listening in sockets or () for taken in _accept_all(listening)]
-        for server in self.servers:
-            server.close()
-        loop = asyncio.get_running_loop()
-        for taken in waiting:
-            await loop.connect_accepted_socket(self._connection, taken)
-        await asyncio.sleep(LAST_REQUESTS)
-        await super().shutdown(sockets)
-
-    def _connection(self) -> ServerConnection:
-        return ServerConnection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
-
-
-def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:
-    """Accept the pending connections, which the system would reset when the last listener closes."""
-    with suppress(OSError):  # none are left, or another process closed the socket
-        while True:
-            taken, _ = listening.accept()
-            taken.setblocking(False)
-            yield taken
-
-
+@dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes the application in the process that serves it."""
+    """Makes the application in the process that serves it, with its models loaded."""
 
-    def __init__(self, make: Callable[[], FastAPI]) -> None:
-        self.make = make
-        self.app: FastAPI | None = None
+    make: Callable[[], FastAPI]
 
     def __call__(self) -> FastAPI:
-        """The application, its models loaded."""
         ServerConnection.most = max_connections()
-        self.app = app = self.make()
+        app = self.make()
         try:
             warm_up(app.state.service.choices.values())
         except (ModelError, StoreError) as error:
@@ -159,103 +84,82 @@ class _Maker:
         gc.freeze()  # each collection of the loaded modules would pause all requests for about 50 ms
         return app
 
-    def stop(self) -> None:
-        """Let `/readyz` return 503 from now on."""
-        if self.app is not None:
-            self.app.state.service.stopping = True
+
+class _Server(uvicorn.Server):
+    """Uvicorn's server, which ends after SIGTERM with exit status 0."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if sig == signal.SIGTERM:  # uvicorn would raise it again in the end, but this end was asked for
+            self.should_exit = True
+        else:
+            super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(BACKLOG)  # asyncio takes one number for how many wait and how many are taken at once
+            log.info("running on %s", address(listening))
 
 
-class _Worker(Process):
-    """One of several processes."""
-
-    drain = 0.0
-
-    @property
-    def server(self) -> uvicorn.Server:
-        if self._server is None:
-            self._server = Draining(self.config, drain=self.drain, stopping=cast(_Maker, self.config.app).stop)
-        return self._server
-
-    def target(self, sockets: list[socket.socket] | None = None) -> None:
-        """The main function of the process."""
-        log_to_stderr("info", "unpoison.service", "uvicorn")
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-        try:
-            super().target(sockets)
-        except UnpoisonError as error:
-            sys.stderr.write(f"error: {error}\n")
-            sys.exit(STARTUP_FAILURE)
+def _work(config: uvicorn.Config, listening: socket.socket) -> None:
+    """The main function of one of several processes."""
+    log_to_stderr("info", "unpoison.service", "uvicorn")
+    Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        _Server(config).run([listening])
+    except KeyboardInterrupt:
+        return
+    except UnpoisonError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(STARTUP_FAILURE)
 
 
 def _end_with_parent() -> None:
-    """Stop this worker when its parent process ends."""
     if (parent := parent_process()) is not None:
         wait([parent.sentinel])
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-class _Supervisor(Multiprocess):
-    """Starts the workers, restarts those that die, and stops them."""
+def _supervise(config: uvicorn.Config, listening: socket.socket, workers: int) -> int:
+    """Start the workers, restart those that die, and stop them; the exit status."""
+    from prometheus_client.multiprocess import mark_process_dead
 
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], bounds: Bounds) -> None:
-        super().__init__(config, sockets)
-        self.bounds = bounds
-        self.failed = False
+    def start() -> BaseProcess:
+        process = get_context("spawn").Process(target=_work, args=(config, listening))
+        process.start()
+        return process
 
-    def init_processes(self) -> None:
-        for _ in range(self.processes_num):
-            self.processes.append(self._start())
-
-    def terminate_all(self) -> None:
-        # If only this process held the socket, it would queue connections that no worker accepts, and reset them.
-        for listening in self.sockets:
-            listening.close()
-        self.failed = any(worker.exitcode == STARTUP_FAILURE for worker in self.processes)
-        for worker in self.processes:
-            with suppress(ProcessLookupError):
-                worker.terminate()
-
-    def join_all(self) -> None:
-        end = time.monotonic() + self.bounds.drain + self.bounds.grace + PATIENCE
-        while alive := [worker for worker in self.processes if worker.process.is_alive()]:
-            if self.signal_queue:  # a second signal skips the drain
-                self.signal_queue.clear()
-                for worker in alive:
-                    os.kill(cast(int, worker.pid), signal.SIGTERM)
-            if time.monotonic() > end:
-                for worker in alive:
-                    worker.process.kill()
-            time.sleep(0.1)
-
-    def keep_subprocess_alive(self) -> None:
-        from prometheus_client.multiprocess import mark_process_dead
-
-        for i, worker in enumerate(self.processes):
-            if worker.process.is_alive() or self.should_exit.is_set():
-                continue
-            mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # its gauges; its counters stay
-            if worker.exitcode == STARTUP_FAILURE:
-                self.should_exit.set()
-                return
-            log.error("a worker died; another is started", extra={"fields": {"pid": worker.pid}})
-            self.processes[i] = self._start()
-
-    def _start(self) -> _Worker:
-        worker = _Worker(self.config, self.sockets)
-        worker.drain = self.bounds.drain
-        worker.start()
-        return worker
+    stop, status = Event(), 0
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    processes = [start() for _ in range(workers)]
+    while not stop.wait(0.2):
+        for i, process in enumerate(processes):
+            if process.exitcode == STARTUP_FAILURE:
+                status = 2
+                stop.set()
+            elif process.exitcode is not None:
+                log.error("a worker died; another is started", extra={"fields": {"pid": process.pid}})
+                mark_process_dead(process.pid)  # type: ignore[no-untyped-call]  # its gauges; its counters stay
+                processes[i] = start()
+    listening.close()  # if only this process held it, connections would be queued that no worker accepts
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join((config.timeout_graceful_shutdown or 0) + PATIENCE)
+        process.kill()
+    return status
 
 
 PATIENCE = 5.0
-"""Seconds beyond drain and grace after which a worker is killed."""
+"""Seconds beyond the limit `grace` after which a worker is killed."""
 
 COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 """The variable with the folder in which prometheus_client shares counts between processes."""
 
 
 def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Bounds, workers: int = 1) -> int:
-    """Serve until a signal says stop; see `Draining`. The socket is closed then.
+    """Serve until a signal says stop; requests in work then have `bounds.grace` seconds. The socket is closed.
 
     Args:
         make: Makes the application; of several processes each calls it, so that it must be picklable.
@@ -270,11 +174,9 @@ def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Boun
         UnpoisonError: A model cannot be used; in monitor mode one that is down now may be there later.
     """
     log_to_stderr("info", "unpoison.service", "uvicorn")
-    maker = _Maker(make)
     config = uvicorn.Config(
-        maker,
+        _Maker(make),
         factory=True,
-        workers=workers,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -287,12 +189,10 @@ def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Boun
     )
     try:
         if workers == 1:
-            Draining(config, drain=bounds.drain, stopping=maker.stop).run([listening])
+            _Server(config).run([listening])
             return 0
         with tempfile.TemporaryDirectory(prefix="unpoison-counts-") as counts:
             os.environ[COUNTS] = counts
-            supervisor = _Supervisor(config, [listening], bounds)
-            supervisor.run()
-            return 2 if supervisor.failed else 0
+            return _supervise(config, listening, workers)
     finally:
         listening.close()

@@ -17,7 +17,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Thread
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from unpoison.defenses.base import Defense
 from unpoison.runtime.driver import arun, run
@@ -25,7 +25,7 @@ from unpoison.types import Call, Passage, Query, Screening
 from unpoison.utils.threads import STOP, settle
 from unpoison.utils.tracing import span
 
-__all__ = ["CLIENT", "FairQueue", "ScreenedWork", "Work", "warm_up"]
+__all__ = ["CLIENT", "FairQueue", "RoundRobin", "ScreenedWork", "Work", "warm_up"]
 
 T = TypeVar("T")
 
@@ -47,6 +47,31 @@ class ScreenedWork:
     calls: tuple[Call, ...]
 
 
+class RoundRobin(Generic[T]):
+    """Items of clients: taken from each client in turn, each client's in order."""
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[str, deque[T]] = OrderedDict()
+
+    def add(self, client: str, item: T) -> None:
+        self._lines.setdefault(client, deque()).append(item)
+
+    def take(self) -> T:
+        """The next item; there must be one."""
+        client, line = self._lines.popitem(last=False)
+        item = line.popleft()
+        if line:
+            self._lines[client] = line  # at the end of the queue
+        return item
+
+    def of(self, client: str) -> int:
+        """The number of a client's items."""
+        return len(self._lines.get(client, ()))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lines.values()))
+
+
 class FairQueue:
     """Threads that take jobs round robin by client, each client's in order.
 
@@ -57,7 +82,7 @@ class FairQueue:
     """
 
     def __init__(self, threads: int) -> None:
-        self._lines: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()
+        self._jobs = RoundRobin[Callable[[], None]]()
         self._changed = Condition()
         self._closed = False
         for _ in range(threads):
@@ -75,7 +100,7 @@ class FairQueue:
                 context.run(settle, future, work)
 
         with self._changed:
-            self._lines.setdefault(CLIENT.get(), deque()).append(job)
+            self._jobs.add(CLIENT.get(), job)
             self._changed.notify()
         try:
             return await asyncio.wrap_future(future)
@@ -95,15 +120,9 @@ class FairQueue:
 
     def _next(self) -> Callable[[], None] | None:
         with self._changed:
-            while not self._lines and not self._closed:
+            while not self._jobs and not self._closed:
                 self._changed.wait()
-            if not self._lines:
-                return None
-            client, line = self._lines.popitem(last=False)
-            job = line.popleft()
-            if line:
-                self._lines[client] = line  # at the end of the queue
-            return job
+            return self._jobs.take() if self._jobs else None
 
 
 class Work:

@@ -36,7 +36,6 @@ EXTRAS = {
     "psycopg": "postgres",
     "fastapi": "serve",
     "uvicorn": "serve",
-    "httptools": "serve",
     "prometheus_client": "serve",
     "httpx": "serve",
     "mcp": "mcp",
