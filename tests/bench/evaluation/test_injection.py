@@ -9,12 +9,10 @@ from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import (
     bm25_search,
     dense_search,
-    middle,
     poison_candidates,
     pool,
     prepend,
     replace_at,
-    replace_last,
     retrieve,
     retrieve_corpus,
 )
@@ -65,8 +63,6 @@ def test_replacing_keeps_the_length_and_says_where():
     context = replace_at(CLEAN, POISON, [4, 0])
     assert ids(context) == ["p1", "c1", "c2", "c3", "p0"]
     assert (context.poison, context.gold, context.injected) == ({0, 4}, frozenset(), 2)
-    assert ids(replace_last(CLEAN, POISON)) == ["c0", "c1", "c2", "p0", "p1"]
-    assert ids(middle(CLEAN, POISON[:1])) == ["c0", "c1", "p0", "c3", "c4"]
     assert CLEAN.poison == frozenset()
 
 

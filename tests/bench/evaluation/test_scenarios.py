@@ -59,7 +59,6 @@ def test_a_scenario_survives_json():
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ({"data": "sample", "defence": "grada"}, UnknownNameError, "did you mean 'defense'"),
         ({"k": 3}, InputError, "needs data"),
         ({"data": "sample", "k": 0}, OptionError, "k must be"),
         ({"data": "sample", "nli_noise": 1.5}, OptionError, "nli_noise must be"),

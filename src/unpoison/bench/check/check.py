@@ -7,13 +7,14 @@ installed, and a policy in which the sources that are there already are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.bench.check.cases import ATTACKS, OWNERS, InMemory, Retrieval, Retrieved, make_examples, measure_case
 from unpoison.bench.evaluation.examples import Example
+from unpoison.core.codec import JsonRecord
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models.loading import load_best_reader
@@ -81,7 +82,7 @@ class LiveFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(JsonRecord):
     """The result of a check.
 
     Attributes:
@@ -111,17 +112,6 @@ class CheckResult:
     outcomes: tuple[Outcome, ...]
     policy: str
     live: LiveFacts | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values."""
-        return {
-            **asdict(self),
-            "clean_lost": self.clean_lost.to_dict(),
-            "outcomes": [
-                {key: value.to_dict() if isinstance(value, Estimate) else value for key, value in _fields(outcome)}
-                for outcome in self.outcomes
-            ],
-        }
 
 
 def check_documents(
@@ -186,10 +176,6 @@ def check_documents(
         outcomes=tuple(outcomes),
         policy=policy_text(keys, source, flagged),
     )
-
-
-def _fields(outcome: Outcome) -> list[tuple[str, Any]]:
-    return [(name, getattr(outcome, name)) for name in Outcome.__slots__]
 
 
 # The recommended policy: sources of the present documents are known, all others are new.

@@ -10,16 +10,13 @@ import io
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from unpoison.bench.data_files import data_path
 from unpoison.bench.evaluation.examples import Example, FieldError, Loaded, Problem
 from unpoison.bench.evaluation.formats import FORMATS
-from unpoison.core.passages import TEXT_FIELDS
 from unpoison.errors import InputError, clip, nearest
 from unpoison.io.file_rows import Source
 from unpoison.io.files import JsonLinesSource, source_of
-from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage
 
 __all__ = ["load", "load_passages"]
@@ -81,20 +78,10 @@ def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage
             )
         if dataset is None or row.get("dataset") == dataset:
             try:
-                passages.append(_passage(row))
+                passages.append(Passage.of({**row, "id": row.get("id", row.get("_id"))}))
             except InputError as error:
                 raise InputError(f"{path} line {line}: {error}") from None
     return tuple(passages)
-
-
-def _passage(row: Mapping[str, Any]) -> Passage:
-    return Passage(
-        next((row[name] for name in TEXT_FIELDS if row.get(name) is not None), None),  # type: ignore[arg-type]  # checked
-        id=row.get("id", row.get("_id")),
-        title=row.get("title") or None,
-        source=source_in(row, row.get("metadata")),
-        metadata=metadata_of(row, row.get("metadata")),
-    )
 
 
 NumberedRows = Iterable[tuple[int, object]]

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any, Literal, Self, get_args, overload
+from typing import Any, Literal, Self, get_args
 
 from unpoison.bench.attacks.base import Target
 from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.core.passages import TEXT_FIELDS
 from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
-from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage
 
 __all__ = ["Example", "FieldError", "Label", "LabelledPassage", "Loaded", "Problem"]
@@ -80,19 +79,10 @@ class LabelledPassage:
         rank = row.get("rank")
         if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
             raise FieldError(f"{owner}.rank", f"must be a whole number from 1, got {clip(rank)}")
-        text = next((row[name] for name in TEXT_FIELDS if row.get(name) is not None), None)
-        if not isinstance(text, str):
-            raise FieldError(f"{owner}.text", f"must be a text, got {clip(text)}")
-        identifier = row.get("id")
+        if not any(isinstance(row.get(name), str) for name in TEXT_FIELDS):
+            raise FieldError(f"{owner}.text", f"must be a text, got {clip(row.get('text'))}")
         try:
-            passage = Passage(
-                text,
-                id=default_id if identifier is None else identifier,
-                title=row.get("title"),
-                source=source_in(row, row.get("metadata")),
-                score=row.get("score"),
-                metadata=metadata_of(row, row.get("metadata")),
-            )
+            passage = Passage.of({**row, "id": default_id if row.get("id") is None else row["id"]})
         except InputError as error:
             raise FieldError(owner, str(error)) from None
         extra = {name: value for name, value in row.items() if name not in _PASSAGE_FIELDS}
@@ -258,10 +248,8 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded(Sequence[Example]):
+class Loaded:
     """The examples of one source, its rejected rows, and the hash that a manifest records.
-
-    A sequence of its examples.
 
     Attributes:
         source: The argument of `load`.
@@ -274,13 +262,6 @@ class Loaded(Sequence[Example]):
     examples: tuple[Example, ...]
     problems: tuple[Problem, ...]
     digest: str
-
-    @overload
-    def __getitem__(self, index: int) -> Example: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Example, ...]: ...
-    def __getitem__(self, index: int | slice) -> Example | tuple[Example, ...]:
-        return self.examples[index]
 
     def __len__(self) -> int:
         return len(self.examples)

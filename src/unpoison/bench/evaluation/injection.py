@@ -33,12 +33,10 @@ __all__ = [
     "dense_search",
     "frequent_sources",
     "hybrid_search",
-    "middle",
     "poison_candidates",
     "pool",
     "prepend",
     "replace_at",
-    "replace_last",
     "retrieve",
     "retrieve_corpus",
     "sleepers",
@@ -94,25 +92,6 @@ def replace_at(
             )
         candidates[position] = poison
     return _with_candidates(context, candidates, poisons)
-
-
-def replace_last(context: Context, poisons: Sequence[Candidate]) -> Context:
-    """Poison takes the place of the last passages (TrustRAG's PIA; RobustRAG's default).
-
-    Raises:
-        InputError: More poisons than passages.
-    """
-    return replace_at(context, poisons, range(len(context) - len(poisons), len(context)))
-
-
-def middle(context: Context, poisons: Sequence[Candidate]) -> Context:
-    """Poison takes the place of the passages from index k // 2 on (GRADA, Table 5).
-
-    Raises:
-        InputError: Too many poisons for the second half.
-    """
-    start = len(context) // 2
-    return replace_at(context, poisons, range(start, start + len(poisons)))
 
 
 def prepend(context: Context, poisons: Sequence[Candidate], k: int | None = None) -> Context:

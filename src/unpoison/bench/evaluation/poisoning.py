@@ -20,17 +20,15 @@ from unpoison.bench.evaluation.injection import (
     bm25_search,
     dense_search,
     hybrid_search,
-    middle,
     poison_candidates,
     pool,
     prepend,
     replace_at,
-    replace_last,
     retrieve,
     retrieve_corpus,
     with_owners,
 )
-from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison.bench.evaluation.scenarios import PLACED, Scenario
 from unpoison.core.codec import from_row, to_row
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.io.journal import Journal, read_rows
@@ -244,22 +242,20 @@ def _place_poison(
     if scenario.policy == "retrieve-batch":
         own = sum(poison.target == example.id for poison in poisons)
         return replace(retrieve(context, poisons, search, scenario.k), injected=own)
-    poisons = poisons[: scenario.poisons]
-    positions = [position - 1 for position in scenario.positions[: len(poisons)]]
+    poisons, size = poisons[: scenario.poisons], len(context)
+    count = len(poisons)
+    places = {  # replace-last: TrustRAG's PIA, RobustRAG's default; middle: GRADA, Table 5
+        "replace-last": range(size - count, size),
+        "middle": range(size // 2, size // 2 + count),
+    }
     try:
-        match scenario.policy:
-            case "retrieve":
-                return retrieve(context, poisons, search, scenario.k)
-            case "replace-at" | "replace-or-append":
-                return replace_at(context, poisons, positions, append=scenario.policy == "replace-or-append")
-            case "replace-last":
-                return replace_last(context, poisons)
-            case "middle":
-                return middle(context, poisons)
-            case "pool":
-                return pool(context, poisons)
-            case _:
-                return prepend(context, poisons, scenario.k)
+        if scenario.policy in (*places, *PLACED):
+            named = [position - 1 for position in scenario.positions[:count]]
+            append = scenario.policy == "replace-or-append"
+            return replace_at(context, poisons, places.get(scenario.policy, named), append=append)
+        if scenario.policy == "retrieve":
+            return retrieve(context, poisons, search, scenario.k)
+        return pool(context, poisons) if scenario.policy == "pool" else prepend(context, poisons, scenario.k)
     except InputError as error:  # a context too short for the position
         return error
 

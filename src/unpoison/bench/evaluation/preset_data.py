@@ -101,7 +101,7 @@ class PaperData:
             self.fields[alias] = {"data": spec, "corpus": str(folder / corpus) if has_corpus else ""}
             if corpus:
                 self.clean[alias] = _clean_passages(alias, folder / corpus if has_corpus else None)
-            count = len(load(spec)[:limit])
+            count = len(load(spec).examples[:limit])
             self.differs[alias] = ""
             if not questions:
                 self.differs[alias] = f"{count} questions; the paper does not say how many it has"
@@ -118,7 +118,7 @@ class PaperData:
 
     def _stand_in(self, wanted: Mapping[str, int], spec: str, limit: int | None) -> None:
         first, *others = wanted
-        count = len(load(spec)[:limit])
+        count = len(load(spec).examples[:limit])
         name = "the built-in sample" if spec == "sample" else spec
         self.fields[first] = {"data": spec, "corpus": ""}
         theirs = f"{DATA[first][0]} ({wanted[first]})" if wanted[first] else DATA[first][0]

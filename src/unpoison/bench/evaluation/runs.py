@@ -44,19 +44,8 @@ __all__ = [
     "read_manifest",
 ]
 
-PACKAGES = (
-    "unpoison",
-    "numpy",
-    "scipy",
-    "rapidfuzz",
-    "PyStemmer",
-    "torch",
-    "transformers",
-    "sentence-transformers",
-    "onnxruntime",
-    "openai",
-    "anthropic",
-)
+PACKAGES = ("numpy", "scipy", "rapidfuzz", "torch", "transformers", "sentence-transformers", "onnxruntime")
+"""Their versions are in the manifest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,18 @@ Its attack and defense are option strings such as `grada:alpha=0.3`, checked and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, Self
+from typing import Any
 
 from unpoison import __version__
 from unpoison.bench.attacks.base import Attack
 from unpoison.bench.evaluation.injection import check_owned
 from unpoison.core import registry
-from unpoison.core.codec import to_row
+from unpoison.core.codec import JsonRecord
 from unpoison.core.registry import own_code
-from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.errors import OptionError, UnknownNameError, clip
 from unpoison.models.loading import can_write, weights_of
 from unpoison.models.prompts import PromptStyle
 from unpoison.types import MAX_PASSAGES
@@ -76,7 +76,7 @@ PLACED = ("replace-at", "replace-or-append")
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(JsonRecord):
     """The setup of one cell: data x attack x injection x defense x models x seed.
 
     Models, attacks and defenses are option strings. A scenario that plants nothing is normalised to attack "none",
@@ -236,30 +236,6 @@ class Scenario:
             del content["data"], content["corpus"]
         text = json.dumps([__version__, of_data, content], sort_keys=True, ensure_ascii=True)
         return blake2b(text.encode(), digest_size=8).hexdigest()
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; `from_dict` reads them back."""
-        return to_row(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read a scenario.
-
-        Raises:
-            UnknownNameError: A field that no scenario has; the message names the nearest.
-            OptionError: A value that cannot be used.
-            InputError: No data.
-        """
-        settings = {field.name: field for field in fields(cls)}
-        for name in values:
-            if name not in settings:
-                raise UnknownNameError("field of a scenario", str(name), settings)
-        if not isinstance(values.get("data"), str):
-            raise InputError(f"a scenario needs data, got {clip(values.get('data'))}; give a file or 'sample'")
-        arguments = dict(values)
-        if "positions" in arguments:
-            arguments["positions"] = tuple(arguments["positions"])
-        return cls(**arguments)
 
 
 def check_spec(kind: str, spec: str) -> None:

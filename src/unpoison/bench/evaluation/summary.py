@@ -15,7 +15,7 @@ from unpoison.algorithms.intervals import Difference, Estimate, holm, paired_boo
 from unpoison.bench.evaluation.measures import MEASURES, Measure, counted, measure
 from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.core.codec import to_row
+from unpoison.core.codec import JsonRecord, to_row
 
 __all__ = ["COMPARED", "Comparison", "Summary", "compare", "summarise"]
 
@@ -27,7 +27,7 @@ SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(JsonRecord):
     """The figures of one cell.
 
     Attributes:
@@ -65,10 +65,6 @@ class Summary:
     def applies(self, name: str) -> bool:
         """Whether a figure has any questions."""
         return self.figures[name].defined
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; None stands for nan."""
-        return to_row(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class Workbench:
 
     def examples(self, scenario: Scenario) -> tuple[Example, ...]:
         """The questions of a scenario."""
-        return self.data(scenario.data)[: scenario.limit]
+        return self.data(scenario.data).examples[: scenario.limit]
 
     def digests(self, scenario: Scenario) -> tuple[str, str]:
         """The hashes of the data and of the corpus file, "" without one.
@@ -271,7 +271,7 @@ class Workbench:
         )
 
     def _frequent_sources(self, scenario: Scenario) -> Mapping[str, Sequence[str]]:
-        return self._once(("established", scenario.data), lambda: frequent_sources(self.data(scenario.data)))
+        return self._once(("established", scenario.data), lambda: frequent_sources(self.data(scenario.data).examples))
 
     def remember(self, encoder: Encoder, questions: Sequence[str], texts: Sequence[str]) -> None:
         """Let a caching encoder encode all unseen texts, in one call of each tower."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from unpoison import __version__
@@ -13,6 +13,7 @@ from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.gates import MeasuredCell
 from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.measures import Better, Measure, parts_of
+from unpoison.core.codec import to_row
 from unpoison.core.verdicts import is_disagreement
 from unpoison.report.document import Section, Table, document
 
@@ -95,14 +96,6 @@ class Trial:
         if answer is None or not self.wanted:
             return None
         return not is_disagreement(answer) and matcher().is_attack_success(answer, self.wanted, self.correct)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values without the fields that have their default."""
-        return {
-            field.name: list(value) if isinstance(value, tuple) else value
-            for field in fields(self)
-            if (value := getattr(self, field.name)) != field.default
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,19 +202,8 @@ class Results:
 
 def _trial_fields(trial: Trial) -> dict[str, Any]:
     """A trial with its judgements, without the hashes of passages."""
-    values = {name: value for name, value in trial.to_dict().items() if name != "passages"}
-    judged = {
-        "is_correct": trial.is_correct(trial.answer),
-        "is_attacked": trial.is_attacked(trial.answer),
-    }
-    return {
-        "attack": trial.attack,
-        "poisons": trial.poisons,
-        "answer": trial.answer,
-        "error": trial.error,
-        **values,
-        **judged,
-    }
+    judged = {"is_correct": trial.is_correct(trial.answer), "is_attacked": trial.is_attacked(trial.answer)}
+    return {**to_row(trial, leave_out=("passages",)), **judged}
 
 
 def _attack_success(trial: Trial) -> tuple[float, float]:
