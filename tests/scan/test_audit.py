@@ -155,7 +155,7 @@ def test_the_counts_are_exact_however_often_they_are_put_aside(rows: list[tuple[
 
 def screening(query: str = "who built it", *, kept: tuple[int, ...] = (1,)) -> Screening:
     passages = [
-        Passage("Henrik built it in 1628", id="a", source="web", original={"metadata": {"author": "Eve"}}),
+        Passage("Henrik built it in 1628", id="a", source="web", metadata={"author": "Eve"}),
         Passage("It was built by Henrik"),
     ]
     return Screening.decided("test", Query(query), passages, kept=kept, scores=[0.0, 1.0], reasons=["says X", "fine"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from unpoison.errors import InputError, clip
+from unpoison.utils.files import write_file
 
 __all__ = ["DESCRIBING", "LockFile", "identity_of", "look_of", "tool_hash"]
 
@@ -80,9 +80,8 @@ class LockFile:
     def approve(self, identity: str, tools: Sequence[Mapping[str, Any]]) -> None:
         """Replace the approved tools of a server, and write the file atomically."""
         self.servers[identity] = {"tools": {str(tool["name"]): tool_hash(identity, tool) for tool in tools}}
-        beside = self.path.with_name(f"{self.path.name}.new")
-        beside.write_text(json.dumps({"version": VERSION, "servers": self.servers}, indent=2) + "\n", encoding="utf-8")
-        os.replace(beside, self.path)
+        written = json.dumps({"version": VERSION, "servers": self.servers}, indent=2) + "\n"
+        write_file(self.path, [written.encode()])
 
     def others(self, identity: str) -> frozenset[str]:
         """The unified names of the approved tools of all other servers."""

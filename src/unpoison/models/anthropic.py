@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import encodable
+from unpoison.models.checkpoints import encodable, model_name
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, check_client, make_reply, model_name
+from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client, make_reply
 from unpoison.types import Reply
 from unpoison.utils.extras import require
 
@@ -52,7 +52,7 @@ class AnthropicGenerator(RemoteGenerator):
         check_client(model, client, base_url, api_key, max_tokens)
         sdk = require("anthropic", f"anthropic:{model}")
         given = {"temperature": temperature, "max_tokens": max_tokens}
-        self.name = model_name("anthropic", model, given, base_url=base_url, temperature=0.0)
+        self.name = model_name(f"anthropic:{model}{at_server(base_url)}", given, temperature=0.0)
         self._model, self._max_tokens = model, max_tokens
         # The SDK no longer has the parameter, the API does.
         self._extra = {} if temperature is None else {"extra_body": {"temperature": temperature}}
@@ -102,6 +102,3 @@ class AnthropicGenerator(RemoteGenerator):
             tokens = {"completion": getattr(part.usage, "output_tokens", None)}
             return StreamPiece(finish=str(part.delta.stop_reason or ""), tokens=tokens)
         return StreamPiece()
-
-    def __repr__(self) -> str:
-        return f"AnthropicGenerator({self._model!r})"

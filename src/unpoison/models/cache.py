@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +86,7 @@ class CachedEncoder(Remade):
         if not texts:
             return encode([])
         keys = [_key(name, text) for text in texts]
-        rows = self._find(set(keys))
+        rows = {key: self._row(value) for key, value in self._store.get(set(keys)).items()}
         missing = {key: text for key, text in zip(keys, texts) if key not in rows}
         if missing:
             encoded = np.ascontiguousarray(encode(list(missing.values())), np.float32)
@@ -96,14 +96,13 @@ class CachedEncoder(Remade):
             raise self._unusable("vectors of another size")
         return np.stack([rows[key] for key in keys])
 
-    def _find(self, keys: set[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        stored = self._store.get(keys)
-        if any(len(value) % 4 or not value for value in stored.values()):
+    def _row(self, value: bytes) -> NDArray[np.float32]:
+        if len(value) % 4 or not value:
             raise self._unusable("truncated vectors")
-        rows = {key: np.frombuffer(value, np.float32) for key, value in stored.items()}
-        if not all(np.isfinite(row).all() for row in rows.values()):
+        row = np.frombuffer(value, np.float32)
+        if not np.isfinite(row).all():
             raise self._unusable("vectors that are not finite")
-        return rows
+        return row
 
     def _unusable(self, content: str) -> InputError:
         return InputError(
@@ -158,12 +157,8 @@ class CachedGenerator(Remade):
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """The cached reply, marked `cached`, or a fresh one."""
-        key = self._key(prompt)
-        stored = self._find([key])
-        if not stored:
-            stored = {key: self._generator.generate(prompt, timeout=timeout)}
-            self._keep(stored)
-        return stored[key]
+        (reply,) = self._through([prompt], lambda some: [self._generator.generate(some[0], timeout=timeout)])
+        return reply
 
     async def _agenerate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         key = self._key(prompt)
@@ -187,12 +182,15 @@ class CachedGenerator(Remade):
             yield piece
 
     def _generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]:
+        return self._through(prompts, lambda some: self._generator.generate_batch(some, timeout=timeout))
+
+    def _through(self, prompts: Sequence[Prompt], ask: Callable[[list[Prompt]], list[Reply]]) -> list[Reply]:
+        """Ask only for the replies that are not stored."""
         keys = [self._key(prompt) for prompt in prompts]
         replies = self._find(keys)
         missing = {key: prompt for key, prompt in zip(keys, prompts) if key not in replies}
         if missing:
-            fresh_replies = self._generator.generate_batch(list(missing.values()), timeout=timeout)
-            fresh = dict(zip(missing, fresh_replies, strict=True))
+            fresh = dict(zip(missing, ask(list(missing.values())), strict=True))
             self._keep(fresh)
             replies |= fresh
         return [replies[key] for key in keys]
@@ -229,14 +227,7 @@ def _reply(value: bytes) -> Reply:
     return Reply(text, prompt_tokens, completion_tokens, finish, cached=True)
 
 
-class _Store(Protocol):
-    """A bounded, thread-safe map from keys to bytes."""
-
-    def get(self, keys: set[bytes]) -> dict[bytes, bytes]: ...
-    def put(self, values: Mapping[bytes, bytes]) -> None: ...
-
-
-def _store(holds: str, path: str | Path | None, limit: int) -> _Store:
+def _store(holds: str, path: str | Path | None, limit: int) -> _Memory | _File:
     if limit < 1:
         raise OptionError(f"limit must be at least 1, got {limit}")
     return _Memory(limit) if path is None else _File(holds, Path(path), limit)

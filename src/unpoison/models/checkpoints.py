@@ -5,7 +5,7 @@ Whether the model hub is reachable is checked within seconds, because its own cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
@@ -117,10 +117,15 @@ def check_published(file: Path, expected: str, name: str) -> None:
         )
 
 
-def model_name(name: str, **options: object) -> str:
-    """A model's name with the options that change its vectors, so that caches keep them apart."""
-    settings = [f"{key}={value}" for key, value in options.items() if value not in (None, "cosine")]
-    return ",".join([name, *settings])
+def model_name(name: str, options: Mapping[str, object], **usual: object) -> str:
+    """A model's name with the options that have unusual values; it identifies a model in records and caches.
+
+    Args:
+        name: `kind:model`.
+        options: Options that change the model's results; None counts as usual.
+        usual: Their usual values.
+    """
+    return name + "".join(f",{key}={value}" for key, value in options.items() if value != usual.get(key))
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError
-from unpoison.models.checkpoints import checkpoint_errors, encodable, load_pretrained, model_name, softmax
+from unpoison.models.checkpoints import NamedModel, checkpoint_errors, encodable, load_pretrained, model_name, softmax
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least, within
-from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = ["HEAD", "FusionInDecoder"]
@@ -33,7 +32,7 @@ MAX_PASSAGES = 100
 """Maximum passages, because all encodings are in memory together."""
 
 
-class FusionInDecoder(Remade):
+class FusionInDecoder(NamedModel):
     """Answers from the question and the passages of a prompt; instructions and notes are ignored.
 
     For `Discern`, it also reports the passages that its discriminator finds perturbed, if its folder has one.
@@ -65,7 +64,8 @@ class FusionInDecoder(Remade):
         self.max_tokens = at_least("max_tokens", max_tokens, 1, 1024)
         self._torch = require("torch", "FusionInDecoder")
         path = str(folder)
-        self.name = model_name(f"fid:{path}", length=length, threshold=threshold, max_tokens=max_tokens)
+        given = {"length": length, "threshold": threshold, "max_tokens": max_tokens}
+        self.name = model_name(f"fid:{path}", given)
         options = {"use_safetensors": True}
         self._tokenizer, self._model, _ = load_pretrained("Seq2SeqLM", path, "FusionInDecoder", device, **options)
         with checkpoint_errors(path):

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, OptionError, clip
-from unpoison.models.checkpoints import encodable
+from unpoison.models.checkpoints import NamedModel, encodable, model_name
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, check_client, make_reply, model_name
+from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client, make_reply
 from unpoison.types import Reply
 from unpoison.utils.checks import among, at_least
-from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = ["OpenAIEncoder", "OpenAIGenerator"]
@@ -67,7 +66,7 @@ class OpenAIGenerator(RemoteGenerator):
             # A hash, because extra fields may contain a key, and names appear in logs and reports.
             "extra_body": blake2b(repr(extra_body).encode(), digest_size=4).hexdigest() if extra_body else None,
         }
-        self.name = model_name("openai", model, given, base_url=base_url, temperature=0.0)
+        self.name = model_name(f"openai:{model}{at_server(base_url)}", given, temperature=0.0)
         self._model, self._max_tokens, self._max_tokens_field = model, max_tokens, max_tokens_field
         optional = {"temperature": temperature, "seed": seed, "extra_body": dict(extra_body) if extra_body else None}
         self._options = {name: value for name, value in optional.items() if value is not None}
@@ -112,11 +111,8 @@ class OpenAIGenerator(RemoteGenerator):
             raise TypeError("the text is none")
         return StreamPiece(text, "refusal" if refusal else str(choice.finish_reason or ""), tokens)
 
-    def __repr__(self) -> str:
-        return f"OpenAIGenerator({self._model!r})"
 
-
-class OpenAIEncoder(Remade):
+class OpenAIEncoder(NamedModel):
     """An embedding model behind an OpenAI-compatible endpoint.
 
     Args:
@@ -152,7 +148,7 @@ class OpenAIEncoder(Remade):
             at_least("dimensions", dimensions, 1)
         if not timeout > 0:
             raise OptionError(f"timeout must be positive seconds, got {timeout}")
-        self.name = model_name("openai", model, {"dimensions": dimensions}, base_url=base_url)
+        self.name = model_name(f"openai:{model}{at_server(base_url)}", {"dimensions": dimensions})
         self.batch_size, self.timeout = batch_size, timeout
         self._model, self._dimensions = model, dimensions
         self._connection = _connection(model, base_url, api_key, client, "")
@@ -193,9 +189,6 @@ class OpenAIEncoder(Remade):
             raise ModelError(f"{self.name} returned a vector that is not finite; use another model or server")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths > 0, lengths, 1.0)
-
-    def __repr__(self) -> str:
-        return f"OpenAIEncoder({self._model!r})"
 
 
 _HINT = (

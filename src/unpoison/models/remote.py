@@ -19,11 +19,10 @@ from urllib.parse import urlsplit
 from weakref import finalize
 
 from unpoison.errors import ModelError, OptionError, clip
-from unpoison.models.checkpoints import encodable
+from unpoison.models.checkpoints import NamedModel, encodable
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least
-from unpoison.utils.copies import Remade
 from unpoison.utils.threads import on_thread
 
 __all__ = [
@@ -31,9 +30,9 @@ __all__ = [
     "Connection",
     "RemoteGenerator",
     "StreamPiece",
+    "at_server",
     "check_client",
     "make_reply",
-    "model_name",
 ]
 
 T = TypeVar("T")
@@ -280,17 +279,9 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def model_name(
-    kind: str, model: str, options: Mapping[str, object], *, base_url: str | None = None, **usual: object
-) -> str:
-    """`kind:model`, then the server if given, then options with unusual values.
-
-    The name identifies a model in records and in the response cache: the same model on another server, or with other
-    options, gives other replies. A password in the URL is left out.
-    """
-    host = f"@{urlsplit(base_url).netloc.rpartition('@')[2]}" if isinstance(base_url, str) else ""
-    changed = [f",{name}={value}" for name, value in options.items() if value != usual.get(name)]
-    return f"{kind}:{model}{host}{''.join(changed)}"
+def at_server(base_url: object) -> str:
+    """The server in the name of a model, without a password; "" if none is given."""
+    return f"@{urlsplit(base_url).netloc.rpartition('@')[2]}" if isinstance(base_url, str) else ""
 
 
 def check_client(
@@ -309,7 +300,7 @@ def check_client(
         at_least("max_tokens", max_tokens, 1)
 
 
-class RemoteGenerator(Remade, ABC):
+class RemoteGenerator(NamedModel, ABC):
     """Base of the generators of two SDKs, which differ only in their requests and responses."""
 
     _streaming: ClassVar[Mapping[str, Any]] = {"stream": True}

@@ -64,7 +64,7 @@ class SentenceTransformerEncoder(NamedModel):
         if pooling is not None:
             among("pooling", pooling, ("mean", "cls"))
         named = {"pooling": pooling, "similarity": similarity, "query_encoder": query_encoder}
-        self.name = model_name(f"st:{name_or_path}", **named)
+        self.name = model_name(f"st:{name_or_path}", named, similarity="cosine")
         self.batch_size = at_least("batch_size", batch_size, 1)
         self._passages = _load_model(str(name_or_path), pooling, device)
         if query_encoder is not None:  # on the instance, so that it has two towers only if two were given

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError
-from unpoison.models.checkpoints import encodable, load_pretrained
+from unpoison.models.checkpoints import NamedModel, encodable, load_pretrained, model_name
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import make_reply, model_name
+from unpoison.models.remote import make_reply
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least
-from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 
 __all__ = ["TransformersGenerator"]
@@ -100,7 +99,7 @@ _WINDOW_TOKENS = 2048
 """Maximum tokens of one forward pass in `logprobs`; each needs 4 bytes times the vocabulary for its logits."""
 
 
-class TransformersGenerator(Remade):
+class TransformersGenerator(NamedModel):
     """Any causal language model: greedy replies in batches, next-token and text log-probabilities.
 
     A folder is read from disk only; a name may be downloaded from the model hub, unless `HF_HUB_OFFLINE` is set. Only
@@ -136,8 +135,7 @@ class TransformersGenerator(Remade):
         self._torch = require("torch", "TransformersGenerator")
         library = require("transformers", "TransformersGenerator")
         path = str(name_or_path)
-        self.name = model_name("hf", path, {"dtype": dtype, "max_tokens": max_tokens}, dtype="auto")
-        self._path = path
+        self.name = model_name(f"hf:{path}", {"dtype": dtype, "max_tokens": max_tokens}, dtype="auto")
         self.batch_size, self.max_tokens = batch_size, max_tokens
         options = {"dtype": dtype, "use_safetensors": True}
         tokenizer, self._model, _ = load_pretrained("CausalLM", path, "TransformersGenerator", device, **options)
@@ -242,9 +240,7 @@ class TransformersGenerator(Remade):
                 rows = [self._codec.prompt(prompt) + list(prefix) for prompt in prompts]
                 for row in rows:
                     self._require_room(len(row), 1)
-                width = max(map(len, rows), default=0)
-                fresh, read = [[self._pad] * (width - len(row)) + row for row in rows], None
-                mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+                (fresh, mask), read = self._padded(rows), None
             else:
                 fresh, read = [[prefix[-1]]] * len(prompts), state.read
                 mask = [[*row, 1] for row in state.mask]
@@ -269,6 +265,12 @@ class TransformersGenerator(Remade):
         log_probabilities: NDArray[np.float32] = np.maximum(values, -1000.0)
         return log_probabilities
 
+    def _padded(self, rows: list[list[int]], *, left: bool = True) -> tuple[list[list[int]], list[list[int]]]:
+        """Rows of one length, and which of their tokens count."""
+        gaps = [max(map(len, rows)) - len(row) for row in rows]
+        ids = [[self._pad] * gap * left + row + [self._pad] * gap * (not left) for row, gap in zip(rows, gaps)]
+        return ids, [[0] * gap * left + [1] * len(row) + [0] * gap * (not left) for row, gap in zip(rows, gaps)]
+
     def _batches(self, windows: list[tuple[int, int, int, int]]) -> Iterator[list[tuple[int, int, int, int]]]:
         """Batches of windows, shortest first, within the batch size and the memory for logits."""
         while windows:
@@ -284,9 +286,7 @@ class TransformersGenerator(Remade):
     def _score(self, rows: list[list[int]]) -> list[NDArray[np.float64]]:
         """The T - 1 log-probabilities of each row of T tokens."""
         torch = self._torch
-        width = max(map(len, rows))
-        ids = torch.tensor([row + [self._pad] * (width - len(row)) for row in rows], device=self._model.device)
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=self._model.device)
+        ids, mask = (torch.tensor(one, device=self._model.device) for one in self._padded(rows, left=False))
         with torch.inference_mode():
             logits = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
             # for the target only, to avoid a second array of the size of the logits
@@ -297,18 +297,16 @@ class TransformersGenerator(Remade):
         return [np.minimum(values[i, : len(row) - 1], 0.0) for i, row in enumerate(rows)]
 
     def _continue(self, rows: list[list[int]], longest: list[int], left: float | None) -> list[Reply]:
-        torch, width = self._torch, max(map(len, rows))
-        ids = torch.tensor([[self._pad] * (width - len(row)) + row for row in rows], device=self._model.device)
-        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=self._model.device)
+        ids, mask = (self._torch.tensor(one, device=self._model.device) for one in self._padded(rows))
         began = time.monotonic()
-        with torch.inference_mode():
+        with self._torch.inference_mode():
             generated = self._model.generate(
                 input_ids=ids,
                 attention_mask=mask,
                 max_new_tokens=max(longest),
                 max_time=left,
             )
-        generated = generated[:, width:].tolist()
+        generated = generated[:, ids.shape[1] :].tolist()
         late = left is not None and time.monotonic() - began >= left
         return [
             self._reply(len(row), new, extra, late) for row, new, extra in zip(rows, generated, longest, strict=True)
@@ -344,9 +342,6 @@ class TransformersGenerator(Remade):
             yield
         finally:
             self._lock.release()
-
-    def __repr__(self) -> str:
-        return f"TransformersGenerator({self._path!r})"
 
 
 class _SoFar(NamedTuple):

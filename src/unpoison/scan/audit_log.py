@@ -78,13 +78,9 @@ def entry(
 
 
 def detail(passage: Passage, name: str) -> str | None:
-    """A text field of the caller's object or of its metadata, such as author or added_at; None without one."""
-    own: object = passage.original
-    for holder in (own, _field(own, "metadata"), _field(own, "meta")):
-        value = _field(holder, name)
-        if isinstance(value, str) and value.strip():
-            return value[:MAX_NAME]
-    return None
+    """A text of a passage's metadata, such as author or added_at; None without one."""
+    value = passage.metadata.get(name)
+    return value[:MAX_NAME] if isinstance(value, str) and value.strip() else None
 
 
 def _passage(screening: Screening, verdict: Verdict, *, texts: bool) -> dict[str, Any]:
@@ -114,10 +110,6 @@ def _contest(contest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
 def _answer(answer: Answer, *, texts: bool) -> dict[str, Any]:
     fields = {"abstained": answer.abstained, "hash": digest_text("answer", answer.text)}
     return {**fields, "text": answer.text} if texts else fields
-
-
-def _field(holder: object, name: str) -> Any:
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
 def _number(value: NDArray[Any] | None) -> float | None:

@@ -16,14 +16,11 @@ from unpoison.text.sentences import sentences
 
 __all__ = ["Document", "Probe", "Unit", "UnreadDocument", "documents_of", "moment", "probe", "unique_name", "units_of"]
 
-METADATA = ("metadata", "meta", "payload")
-"""Names of the metadata in rows and framework objects."""
-
 TIMES = ("added_at", "created_at", "inserted_at", "indexed_at", "published", "timestamp", "date")
-"""Fields with the time of a document; the first one present is used."""
+"""Metadata with the time of a document; the first one present is used."""
 
 AUTHORS = ("author", "authors", "uploader", "user", "owner")
-"""Fields with the author."""
+"""Metadata with the author."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +58,7 @@ class Document:
     def of(cls, value: object, position: int | None = None) -> Self:
         """Read a string, a mapping, a passage, or a framework's document, as `Passage.of` does.
 
-        Without an id it is named by a hash of its text. Time and author come from the fields `TIMES` and `AUTHORS`, or
-        from its metadata.
+        Without an id it is named by a hash of its text. Time and author are the metadata `TIMES` and `AUTHORS`.
 
         Raises:
             InputError: No text, or a field of the wrong type.
@@ -72,12 +68,9 @@ class Document:
         if isinstance(value, Mapping) and isinstance(value.get("id"), (int, float)):
             value = {**value, "id": str(value["id"])}
         passage = Passage.of(value, position)
-        metadata = _metadata(value)
-        named = {
-            name: metadata[name]
-            for name in ("title", "source")
-            if getattr(passage, name) is None and _is_text(metadata, name)
-        }
+        metadata, named = passage.metadata, dict[str, Any]()
+        if passage.title is None and isinstance(metadata.get("title"), str):
+            named["title"] = metadata["title"]
         notes: tuple[str, ...] = ()
         if passage.id is None:
             named["id"] = f"text-{blake2b(passage.text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
@@ -162,24 +155,6 @@ def moment(value: object) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         return None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-
-
-def _metadata(value: object) -> Mapping[str, Any]:
-    """All metadata of a row or object; outer fields take precedence over inner ones."""
-    if isinstance(value, Mapping):
-        inner: Mapping[str, Any] = next((value[name] for name in METADATA if isinstance(value.get(name), Mapping)), {})
-        return {**inner, **{name: entry for name, entry in value.items() if entry is not None}}
-    node = getattr(value, "node", value)
-    inner = next((entry for name in METADATA if isinstance(entry := getattr(node, name, None), Mapping)), {})
-    outer = {name: getattr(node, name, None) for name in (*TIMES, *AUTHORS)}
-    return {
-        **inner,
-        **{name: entry for name, entry in outer.items() if isinstance(entry, (str, int, float, date))},
-    }
-
-
-def _is_text(metadata: Mapping[str, Any], name: str) -> bool:
-    return isinstance(metadata.get(name), str) and bool(metadata[name])
 
 
 MAX_CHARACTERS = 2_000

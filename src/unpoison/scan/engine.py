@@ -18,6 +18,7 @@ from typing import Any
 from unpoison.defenses import load_defense
 from unpoison.errors import InputError, UnpoisonError, clip
 from unpoison.scan.documents import Document
+from unpoison.utils.files import write_file
 from unpoison.utils.processes import process_map
 
 __all__ = ["Engine", "ScanQuestion", "State", "describe_source", "screen_questions", "usual_folder"]
@@ -149,13 +150,8 @@ class State:
         Raises:
             OSError: The folder cannot be written.
         """
-        draft = self.folder / f"{SEEN}.{os.getpid()}.draft"
         keys = sorted({document.key for document in documents} | self.judged_keys())
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, "keys": keys}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.folder / SEEN)
+        write_file(self.folder / SEEN, [json.dumps({"format": FORMAT, "keys": keys}).encode()], mode=0o600)
 
 
 def usual_folder(source: str, kind: str = "scan") -> Path:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.errors import clip
 from unpoison.scan.changed import changes
 from unpoison.scan.collection import Groups, ScanCollection, collect_documents
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
@@ -34,9 +33,6 @@ from unpoison.text.prompt_injection import Injection, injection, injections
 from unpoison.utils.checks import within
 
 __all__ = ["judge_documents", "scan"]
-
-READING = ("its encoding was guessed", "it declares", "bytes that are not")
-"""Beginnings of the notes about guessed or lost characters (`scan.text_files`)."""
 
 COMPANIONS = 3
 """Neighbours of each checked unit whose own questions are asked too, if only some documents are checked."""
@@ -103,7 +99,7 @@ def scan(
         bool,
     )
     evidence = judge_documents(collection, chosen, engine or Engine(workers=1), progress, sources=known)
-    notes = [*collection.notes, *_reading_notes(collection), *(() if known is None else known.notes)]
+    notes = [*collection.notes, *(() if known is None else known.notes)]
     undated = sum(document.added_at is None for document in collection.documents)
     if since is not None and undated:
         notes.append(f"{undated:,} documents have no time and were not checked; omit --since to check them")
@@ -115,18 +111,6 @@ def scan(
             "template, so none is reported"
         )
     return Scan(findings(collection, evidence, chosen, threshold), len(collection.documents), tuple(notes))
-
-
-def _reading_notes(collection: ScanCollection) -> Iterator[str]:
-    """Notes about guessed or lost characters, each with its first document."""
-    of = dict[str, list[str]]()
-    for document in collection.documents:
-        for note in document.notes:
-            if note.startswith(READING):
-                of.setdefault(note, []).append(document.id)
-    for note, names in of.items():
-        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-        yield f"{clip(names[0])}{more}: {note}"
 
 
 def judge_documents(

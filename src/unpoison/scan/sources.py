@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -189,21 +188,9 @@ def _refuse_store(folder: Path) -> None:
         InputError: It is the folder of a store.
     """
     if (folder / "chroma.sqlite3").is_file():
-        held = _collections(folder / "chroma.sqlite3")
-        more = f" (or one of {', '.join(held[1:])})" if held[1:] else ""
-        raise InputError(f"{folder} is a Chroma store; write chroma:{folder}#{held[0]}{more}")
+        raise InputError(f"{folder} is a Chroma store; write chroma:{folder}#COLLECTION")
     if (folder / "index.faiss").is_file():
         raise InputError(
             f"{folder} is a FAISS index with pickled texts, which are never opened; write its documents to a JSON "
             "Lines file, one object with id and text on each line"
         )
-
-
-def _collections(base: Path) -> list[str]:
-    """The names of a Chroma store's collections, at most ten; a placeholder if they cannot be read."""
-    try:
-        with closing(sqlite3.connect(f"{base.resolve().as_uri()}?mode=ro", uri=True)) as opened:
-            rows = opened.execute("SELECT name FROM collections ORDER BY name LIMIT 10").fetchall()
-    except sqlite3.Error:
-        rows = []
-    return [clip(str(name), 100).strip("'") for (name,) in rows] or ["COLLECTION"]

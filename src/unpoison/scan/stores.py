@@ -10,19 +10,18 @@ langchain:MODULE:STORE                   a LangChain vector store of your Python
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import json_line, read_line
 from unpoison.retrieval.langchain import LangChainStore
 from unpoison.retrieval.store import Store, VectorStore
 from unpoison.scan.documents import Document, unique_name
+from unpoison.utils.files import write_file
 
 __all__ = [
     "FolderStore",
@@ -135,7 +134,7 @@ class RowsStore(Store):
 
     def write(self, path: Path, lines: list[bytes]) -> None:
         """Write a file of lines atomically, with the mode of the store's file."""
-        _write(path, lines, mode=self.path.stat().st_mode & 0o777 if self.path.exists() else 0o600)
+        write_file(path, lines, mode=self.path.stat().st_mode & 0o777 if self.path.exists() else 0o600)
 
 
 class FolderStore(Store):
@@ -163,7 +162,7 @@ class FolderStore(Store):
                 )
             path = self._path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(path, [bytes.fromhex(row["bytes"])], time=row["mtime"])
+            write_file(path, [bytes.fromhex(row["bytes"])], time=row["mtime"])
 
     def take(self, ids: Collection[str]) -> None:
         for name in ids:
@@ -243,17 +242,3 @@ def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) 
         address = str(folder / address)
     opened: VectorStore = getattr(import_module(kind.module), kind.type)(address, name, new=new)
     return opened
-
-
-def _write(path: Path, content: Iterable[bytes], *, mode: int | None = None, time: float | None = None) -> None:
-    """Write a file atomically: sync a draft beside it, then replace it."""
-    draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600), "wb") as file:
-        file.writelines(content)
-        file.flush()
-        os.fsync(file.fileno())
-    if mode is not None:
-        draft.chmod(mode)
-    if time is not None:
-        os.utime(draft, (time, time))
-    draft.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import Any, NoReturn
 
 __all__ = ["EMPTY", "Metadata", "metadata_of", "source_in"]
@@ -49,7 +50,7 @@ EMPTY = Metadata()
 
 
 def metadata_of(fields: Mapping[Any, object], more: object = None) -> Metadata:
-    """The numbers and texts among fields: at most 32, texts cut to 1,000 characters, finite numbers only.
+    """The numbers, texts and dates among fields: at most 32, texts cut to 1,000 characters, finite numbers only.
 
     Args:
         fields: The fields of a passage; its attributes (`text`, `id`, ...) are left out.
@@ -71,6 +72,8 @@ def _scalars(items: Iterable[tuple[Any, object]], but: frozenset[str]) -> list[t
             continue
         if isinstance(value, str):
             found.append((name[:MAX_VALUE_CHARS], value[:MAX_VALUE_CHARS]))
+        elif isinstance(value, date):
+            found.append((name[:MAX_VALUE_CHARS], value.isoformat()))
         elif isinstance(value, (int, float)) and -MAX_NUMBER < value < MAX_NUMBER:
             found.append((name[:MAX_VALUE_CHARS], value))
         else:

@@ -1,18 +1,19 @@
-"""Files with mode 600, file locks, which the system releases when a process ends, and YAML files."""
+"""Files with mode 600, locks that the system releases when a process ends, atomic writes, and YAML files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import yaml
 
 from unpoison.errors import InputError, clip
 
-__all__ = ["hold_lock", "load_yaml", "lock_file", "private"]
+__all__ = ["hold_lock", "load_yaml", "lock_file", "private", "write_file"]
 
 MAX_YAML_BYTES = 1_000_000
 """Maximum size of a YAML file."""
@@ -63,6 +64,20 @@ def lock_file(descriptor: int, *, wait: bool = False) -> bool:
             raise
         return False
     return True
+
+
+def write_file(path: Path, content: Iterable[bytes], *, mode: int | None = None, time: float | None = None) -> None:
+    """Write a file atomically: sync a draft beside it, then replace it."""
+    draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600), "wb") as file:
+        file.writelines(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if mode is not None:
+        draft.chmod(mode)
+    if time is not None:
+        os.utime(draft, (time, time))
+    draft.replace(path)
 
 
 def load_yaml(path: str | Path) -> Any:
