@@ -13,7 +13,7 @@ from typer.main import get_command
 from unpoison import __version__
 from unpoison.cli import app
 from unpoison.serve import Bounds
-from unpoison.serve.connections import KEEP_ALIVE
+from unpoison.serve.server import KEEP_ALIVE
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from unpoison.serve import server
-from unpoison.serve.keys import digest
+from unpoison.serve.admission import digest
 from unpoison.utils.extras import install_command
 
 Run = Callable[..., Any]

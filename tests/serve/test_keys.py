@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unpoison.errors import InputError, OptionError
-from unpoison.serve.keys import Keys, digest
+from unpoison.serve.admission import Keys, digest
 
 
 def test_a_file_of_digests_as_sha256sum_writes_it(tmp_path: Path) -> None:

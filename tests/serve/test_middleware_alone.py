@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from unpoison.serve import Bounds, middleware
-from unpoison.serve.metrics import Metrics
-from unpoison.serve.middleware import Admission, RequestMiddleware, Slots
+from unpoison.serve.admission import Admission
+from unpoison.serve.middleware import RequestMiddleware, Slots
+from unpoison.serve.telemetry import Metrics
 
 MOST = 100
 App = Callable[[Any, Any, Any], Awaitable[None]]

@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 
 from service_doubles import later
-from unpoison.serve.connections import HEAD, KEEP_ALIVE, ServerConnection
+from unpoison.serve.server import HEAD, KEEP_ALIVE, ServerConnection
 
 
 def connection_class(most: int) -> type[ServerConnection]:

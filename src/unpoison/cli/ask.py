@@ -106,8 +106,7 @@ def ask(
     from unpoison.errors import OptionError
     from unpoison.io.files import open_source
     from unpoison.io.output import Writer
-    from unpoison.io.rows import answer_fields, with_results
-    from unpoison.io.stream_rows import open_stream
+    from unpoison.io.rows import answer_fields, open_stream, with_results
     from unpoison.models.loading import best_reader, can_write
     from unpoison.runtime.limits import Limits
 

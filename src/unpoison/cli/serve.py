@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from unpoison.defenses.base import Defense
+    from unpoison.serve.admission import Keys
     from unpoison.serve.bounds import Bounds
-    from unpoison.serve.keys import Keys
 
 __all__ = ["EXAMPLES", "KEY", "serve"]
 
@@ -172,7 +172,7 @@ def load_keys(path: Path | None) -> Keys | None:
         InputError: The file cannot be used.
     """
     from unpoison.errors import OptionError
-    from unpoison.serve.keys import Keys
+    from unpoison.serve.admission import Keys
 
     text = os.environ.get(KEY)
     if text is not None and not text.strip():

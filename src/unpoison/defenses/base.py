@@ -188,7 +188,7 @@ class Defense(ABC):
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """The flow that answers; by default from the kept passages, or with an abstention if there are none."""
-        from unpoison.runtime.flows import as_flow, result_of
+        from unpoison.runtime.driver import as_flow, result_of
 
         screening = yield from as_flow(self.screening(query, passages), self, "screening")
         return (yield from self.answer_from(query, result_of(screening, Screening, self, "screening")))

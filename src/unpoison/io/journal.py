@@ -17,8 +17,7 @@ from typing import Any
 
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import MAX_LINE
-from unpoison.utils.closing import Closing
-from unpoison.utils.files import lock_file, private
+from unpoison.utils.files import Closing, lock_file, private, write_file
 
 __all__ = ["Journal", "is_last_line_ended", "read_lines", "read_rows", "write_all", "write_json", "write_rows"]
 
@@ -162,9 +161,7 @@ def _line(row: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -
 
 def _replace(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
-    draft.write_bytes(content)
-    draft.replace(path)
+    write_file(path, [content])
 
 
 def _sync_folder(folder: Path) -> None:

@@ -13,8 +13,8 @@ from unpoison.errors import InputError, StoreError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.utils.closing import Closing
 from unpoison.utils.copies import CopyableLock
+from unpoison.utils.files import Closing
 
 __all__ = ["TEXT_FIELDS", "Store", "StoreRetriever", "VectorStore", "refuse", "textless", "unreachable"]
 

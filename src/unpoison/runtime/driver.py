@@ -17,19 +17,19 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import Any, NamedTuple, TypeVar
+from types import GeneratorType
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from unpoison.core.answers import Call, Reply
-from unpoison.errors import DeadlineError, ModelError
+from unpoison.errors import DeadlineError, FlowError, ModelError, clip
 from unpoison.models.protocols import Listener, Models
 from unpoison.models.requests import Flow, Generate, Request
-from unpoison.runtime.flows import as_requests
 from unpoison.runtime.jobs import Job, Plan, model_error, plan
 from unpoison.runtime.limits import Limits
 from unpoison.utils.threads import on_thread, start_thread
 from unpoison.utils.tracing import Mark, model_call_span
 
-__all__ = ["Limits", "arun", "run"]
+__all__ = ["Limits", "arun", "as_flow", "as_requests", "result_of", "run"]
 
 T = TypeVar("T")
 
@@ -280,3 +280,52 @@ def _job_result(job: Job, value: Any, began: float, attempts: int) -> _JobResult
 def _total(counts: Iterable[int | None]) -> int | None:
     reported = [count for count in counts if count is not None]
     return sum(reported) if reported else None
+
+
+WRITE = (
+    "replies = yield from generate(prompts), (replies,) = yield (Generate(prompts),), or "
+    "vectors, replies = yield Encode(texts), Generate(prompts)"
+)
+
+
+def as_flow(value: Flow[T], owner: object, method: str) -> Flow[T]:
+    """Check that a method returned a flow.
+
+    Raises:
+        FlowError: It did not: the method has no `yield`.
+    """
+    if isinstance(value, GeneratorType):
+        return value
+    raise FlowError(
+        f"{type(owner).__name__}.{method} returned {_article(value)} and is no flow: there is no yield in it. "
+        "If it asks no model, put the line 'yield from ()' before its return"
+    )
+
+
+def result_of(value: Any, kind: type[T], owner: object, method: str) -> T:
+    """Check the type of a flow's return value.
+
+    Raises:
+        FlowError: It has another type.
+    """
+    if isinstance(value, kind):
+        return value
+    raise FlowError(f"{type(owner).__name__}.{method} returned {_article(value)}; return a {kind.__name__}")
+
+
+def as_requests(step: Any) -> tuple[Request, ...]:
+    """Check that a flow yielded a tuple of requests.
+
+    Raises:
+        FlowError: It did not; the message says what to write.
+    """
+    several = isinstance(step, (tuple, list))
+    for one in step if several else (step,):
+        if not several or not isinstance(one, get_args(Request)):
+            shown = f"{one.__name__}(...)" if isinstance(one, GeneratorType) else _article(one)
+            raise FlowError(f"a flow yielded {shown}; it yields a tuple of requests: {WRITE}")
+    return tuple(step)
+
+
+def _article(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}, {clip(value, 40)}"

@@ -26,8 +26,8 @@ from unpoison.sources.allow import text_hash
 from unpoison.sources.sources import Sources
 from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
-from unpoison.utils.closing import Closing
 from unpoison.utils.fences import digest_text
+from unpoison.utils.files import Closing
 from unpoison.utils.plain_text import count_noun
 
 __all__ = ["Audit", "Event", "chance", "read_event", "since"]

@@ -26,9 +26,8 @@ from unpoison.io.file_rows import json_line
 from unpoison.io.journal import is_last_line_ended, write_all
 from unpoison.types import Answer, Screening, Verdict
 from unpoison.utils.checks import among
-from unpoison.utils.closing import Closing
 from unpoison.utils.fences import digest_text
-from unpoison.utils.files import hold_lock, private
+from unpoison.utils.files import Closing, hold_lock, private
 
 __all__ = ["VERSION", "AuditLog", "detail", "entry"]
 

@@ -14,12 +14,12 @@ from unpoison.defenses.guard import Guard
 from unpoison.errors import OptionError, clip
 from unpoison.scan.audit_log import AuditLog
 from unpoison.serve import replies, rerank, routes
+from unpoison.serve.admission import Admission, Keys
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.keys import Keys
-from unpoison.serve.metrics import Metrics
-from unpoison.serve.middleware import Admission, RequestMiddleware
+from unpoison.serve.middleware import RequestMiddleware
 from unpoison.serve.playground import router as page_router
 from unpoison.serve.screening_service import OnPoison, ScreeningService
+from unpoison.serve.telemetry import Metrics
 from unpoison.serve.work import Work
 from unpoison.utils.checks import among
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnpoisonError, clip
 from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
-from unpoison.utils.closing import Closing
 from unpoison.utils.extras import require
+from unpoison.utils.files import Closing
 
 __all__ = ["Client"]
 

@@ -16,76 +16,14 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from unpoison.serve.admission import Admission, too_large
 from unpoison.serve.bounds import Bounds
-from unpoison.serve.keys import Keys
-from unpoison.serve.logs import LogRecord, log_bug
-from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal, failure_reply
+from unpoison.serve.telemetry import LogRecord, Metrics, log_bug
 from unpoison.serve.work import CLIENT, RoundRobin
 from unpoison.utils.tracing import request_span
 
-__all__ = ["Admission", "RequestMiddleware", "Slots"]
-
-OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/examples/")
-"""Paths that need no key; none of them reveals the content of requests."""
-
-
-class Admission:
-    """Checks the host name, key, content type and declared size of every request.
-
-    Args:
-        body: Bytes of one request.
-        hosts: Allowed host names, empty for any. On a local service this prevents DNS rebinding.
-        keys: Valid keys; None allows unauthenticated requests.
-    """
-
-    def __init__(self, *, body: int, hosts: Collection[str], keys: Keys | None) -> None:
-        self.body = body
-        self.hosts = frozenset(hosts)
-        self.keys = keys
-
-    def admit(self, scope: Scope, headers: Headers, record: LogRecord) -> None:
-        """Admit a request, and note its key in the record.
-
-        Raises:
-            Refusal: It is not admitted.
-        """
-        if len(headers.getlist("host")) > 1:
-            raise Refusal(400, "InvalidRequest", "the request has two Host headers; send one")
-        host = headers.get("host", "")
-        if self.hosts and re.sub(r":\d*$", "", host).lower() not in self.hosts:
-            message = "the service is not called by this name; start it with --allow-host NAME"
-            raise Refusal(421, "MisdirectedRequest", message)
-        record.key = self._key(scope, headers)
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if scope["method"] == "POST" and kind != "application/json":  # others pass without a CORS preflight
-            message = "the body must be JSON and say so; send the header Content-Type: application/json"
-            raise Refusal(415, "UnsupportedMediaType", message)
-        size = headers.get("content-length", "0")
-        if not re.fullmatch("[0-9]{1,18}", size) or int(size) > self.body:
-            raise too_large(self.body)
-
-    def _key(self, scope: Scope, headers: Headers) -> str | None:
-        """The name of the request's key; None if no key is required."""
-        if self.keys is None or _is_open(scope["path"]):
-            return None
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        holder = self.keys.holder(token.strip().encode("latin-1")) if scheme.lower() == "bearer" else None
-        if holder is None:
-            message = "the key is missing or wrong; send the header Authorization: Bearer KEY"
-            raise Refusal(401, "Unauthorized", message, {"WWW-Authenticate": "Bearer"})
-        return holder
-
-
-def too_large(most: int) -> Refusal:
-    """The refusal of a body that exceeds the limit in bytes."""
-    message = f"the body has more than the {most:,} bytes that are taken; send fewer or shorter passages"
-    return Refusal(413, "TooLarge", message)
-
-
-def _is_open(path: str) -> bool:
-    return any(path.startswith(name) if name.endswith("/") and name != "/" else path == name for name in OPEN)
-
+__all__ = ["RequestMiddleware", "Slots"]
 
 QUEUE = 16
 """Waiting requests per slot. A waiting request holds its body and computes nothing."""

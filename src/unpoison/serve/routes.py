@@ -21,10 +21,10 @@ from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
 from unpoison.screener.streaming import Event
-from unpoison.serve.metrics import CONTENT_TYPE_LATEST
 from unpoison.serve.replies import Json
 from unpoison.serve.schemas import Answered, AnswerRequest, Failure, Screened, ScreenRequest
 from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
+from unpoison.serve.telemetry import CONTENT_TYPE_LATEST
 from unpoison.types import Answer, Screening
 
 __all__ = ["REFUSALS", "STREAM_GRACE", "event_response", "router"]

@@ -19,10 +19,9 @@ from unpoison.models.protocols import Generator
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.streaming import Event
 from unpoison.serve.bounds import Bounds, beginnings, screening_of_all
-from unpoison.serve.logs import LogRecord
-from unpoison.serve.metrics import Metrics
 from unpoison.serve.replies import Refusal
 from unpoison.serve.schemas import PassageIn, ScreenRequest
+from unpoison.serve.telemetry import LogRecord, Metrics
 from unpoison.serve.work import Work
 from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 

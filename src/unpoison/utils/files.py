@@ -1,4 +1,4 @@
-"""Files with mode 600, locks that the system releases when a process ends, atomic writes, and YAML files."""
+"""Files: closed by "with", with mode 600, locked (the system releases locks of a process), replaced whole; YAML."""
 
 from __future__ import annotations
 
@@ -6,14 +6,30 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import yaml
 
 from unpoison.errors import InputError, clip
 
-__all__ = ["hold_lock", "load_yaml", "lock_file", "private", "write_file"]
+__all__ = ["Closing", "hold_lock", "load_yaml", "lock_file", "private", "write_file"]
+
+
+class Closing:
+    """A context manager that calls `close`."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Close files and connections; does nothing by default."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 MAX_YAML_BYTES = 1_000_000
 """Maximum size of a YAML file."""

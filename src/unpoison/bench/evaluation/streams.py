@@ -28,7 +28,7 @@ from unpoison.bench.evaluation.matchers import matcher
 from unpoison.bench.evaluation.poisoning import craft_one
 from unpoison.bench.evaluation.scenarios import make_attack
 from unpoison.errors import InputError, clip
-from unpoison.io.stream_rows import moment_of
+from unpoison.io.rows import moment_of
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
 from unpoison.models.loading import answer_judge
 from unpoison.runtime.limits import Limits

@@ -25,7 +25,7 @@ from typing import Any
 
 from unpoison.errors import InputError
 from unpoison.io import journal as json_lines
-from unpoison.utils.closing import Closing
+from unpoison.utils.files import Closing
 
 __all__ = ["PlantRecord", "RunHistory", "RunJournal"]
 
