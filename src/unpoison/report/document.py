@@ -6,10 +6,10 @@ Its texts may be hostile: the templates escape them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from unpoison.errors import OptionError, clip
 from unpoison.report.pages import render
@@ -30,7 +30,6 @@ class Table:
         columns: The headings; the first column names the rows.
         rows: One text per column; text behind " [" is set small.
         hints: Tooltips of the headings; may be shorter than `columns`.
-        marks: The best and the worst cells by (row, column), where rows differ and one side is good.
         quotes: A text below the name of each row; empty for none.
         flagged: Rows to look at.
         note: A sentence below the title; "" for none.
@@ -41,7 +40,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     hints: tuple[str, ...] = ()
-    marks: Mapping[tuple[int, int], Literal["best", "worst"]] = field(default_factory=dict)
     quotes: tuple[str, ...] = ()
     flagged: frozenset[int] = frozenset()
     note: str = ""

@@ -213,7 +213,6 @@ MATCHERS: dict[str, Matcher] = {
             _holds,
             exclusive=True,
         ),
-        Matcher("ragdefender_code", "N1 substring in either direction", trim_text, _either_way, _either_way),
         Matcher(
             "grada_em_code",
             "N1; accurate when the reply is a substring of the answer",

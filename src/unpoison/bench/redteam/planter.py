@@ -155,7 +155,7 @@ class Planter:
         return replace(outcome, still_read=bool(still))
 
     def rehearse(self) -> str:
-        """Plant and remove a harmless document; ask for it before and after if the target returns what it reads.
+        """Plant and remove a harmless document; ask for it while it is there, and after if the target reads it.
 
         Returns:
             Why it was not read, "" if it was.
@@ -165,10 +165,8 @@ class Planter:
         """
         canary = new_canary()
         document, question = TargetDocument(TEXT.replace("{}", canary), canary), QUESTION.format(canary)
-        if getattr(self._target, "tells_passages", True):
-            outcome = self.ask_planted([document], question, example="", attack="rehearsal")
-        else:
-            outcome = self._plant_only(document)
+        tells = getattr(self._target, "tells_passages", True)
+        outcome = self.ask_planted([document], question, example="", attack="rehearsal", tells=tells)
         if outcome.stage == "plant":
             left = f"; the document {canary} may remain: {outcome.left}" if outcome.left else ""
             raise TargetError(f"nothing could be planted: {outcome.error}{left}")
@@ -187,16 +185,6 @@ class Planter:
                 "indexes slowly, raise wait.seconds"
             )
         return ""
-
-    def _plant_only(self, document: TargetDocument) -> PlantOutcome:
-        outcome = PlantOutcome(1)
-        try:
-            self._plant(document, "", "rehearsal")
-        except TargetError as error:
-            outcome = PlantOutcome(stage="plant", error=str(error))
-        finally:
-            left = self._remove_all([document])
-        return replace(outcome, left=left)
 
     def _ask_until(
         self,

@@ -24,6 +24,7 @@ from unpoison.bench.report.tables import (
     status,
     summary_tables,
 )
+from unpoison.core.codec import to_row
 from unpoison.report.document import check_suffix, markdown_table, markdown_text, write_text
 
 __all__ = ["WRITERS", "Report", "as_json", "as_markdown", "page", "write_report"]
@@ -61,17 +62,13 @@ def _cell(report: Report, summary: Summary) -> dict[str, Any]:
 
 
 def _preset(report: Report, preset: Preset) -> dict[str, Any]:
-    numbers = []
-    for number in preset.published:
-        by_seed = [estimate.to_dict() for estimate in preset.by_seed(number, report.by_scenario)]
-        names = ("table", "row", "variant", "column", "measure", "value", "bound", "spread")
-        numbers.append(
-            {
-                **{name: getattr(number, name) for name in names},
-                **{name: list(getattr(number, name)) for name in ("row_differs", "column_differs")},
-                "by_seed": by_seed,
-            }
-        )
+    numbers = [
+        {
+            **to_row(number, leave_out=("scenario",)),
+            "by_seed": [one.to_dict() for one in preset.by_seed(number, report.by_scenario)],
+        }
+        for number in preset.published
+    ]
     return {
         "name": preset.name,
         "source": preset.source,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -20,28 +20,7 @@ __all__ = ["BASELINE", "SETTINGS", "Report", "attack_title", "is_baseline", "is_
 BASELINE = "vanilla"
 """The baseline defense of all comparisons."""
 
-SETTINGS = (
-    "data",
-    "attack",
-    "poisons",
-    "policy",
-    "positions",
-    "prefix",
-    "triggered",
-    "k",
-    "retriever",
-    "encoder",
-    "generator",
-    "architecture",
-    "style",
-    "nli",
-    "nli_noise",
-    "owned",
-    "sources",
-    "history",
-    "seed",
-    "limit",
-)
+SETTINGS = tuple(field.name for field in fields(Scenario) if field.name not in ("corpus", "defense"))
 """The fields of a scenario that a caption may name, in its order."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import isnan
-from typing import Any, Literal
+from typing import Any
 
 from unpoison.algorithms.intervals import Difference, Estimate, wilson
 from unpoison.bench.evaluation.measures import MEASURES, Measure, counted
@@ -121,8 +121,8 @@ def summary_tables(report: Report, *, short: bool = False) -> list[Table]:
         ]
         names += [prefix + heading(MEASURES[name]) for prefix, name, _ in columns]
         hints += [MEASURES[name].meaning for _, name, _ in columns]
-        title, marks = report.caption(scenario), {} if short else dict(_marks(columns))
-        tables.append(Table(title, tuple(names), tuple(rows), tuple(hints), marks, note=report.note(scenario)))
+        title = report.caption(scenario)
+        tables.append(Table(title, tuple(names), tuple(rows), tuple(hints), note=report.note(scenario)))
     return tables
 
 
@@ -137,24 +137,6 @@ def _columns(prefix: str, cells: Sequence[Summary | None], names: Iterable[str])
         for name in dict.fromkeys(names)
         if any(cell and cell.applies(name) and (name != "failed" or cell.failed) for cell in cells)
     ]
-
-
-def _marks(columns: Sequence[Column]) -> Iterator[tuple[tuple[int, int], Literal["best", "worst"]]]:
-    """The best and the worst of every column, with ties; none if all are equal or no direction is good.
-
-    A defense that failed on some question is never the best at keeping an attack out.
-    """
-    for column, (_, name, cells) in enumerate(columns, 2):
-        better = MEASURES[name].better
-        values = {row: cell[name].value for row, cell in enumerate(cells) if cell and cell.applies(name)}
-        low, high = min(values.values(), default=0.0), max(values.values(), default=0.0)
-        if not better or low == high:
-            continue
-        for row, value in values.items():
-            best = (value == high) == (better == "higher")
-            cell = cells[row]
-            if value in (low, high) and not (best and better == "lower" and cell and cell.failed):
-                yield (row, column), "best" if best else "worst"
 
 
 def _questions(summary: Summary) -> str:
