@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.text.gibberish import THRESHOLD, WINDOW, gibberish, network
-from unpoison.text.gibberish_tokens import tokens
+from unpoison.text.gibberish import THRESHOLD, WINDOW, gibberish, network, tokens
 
 MADE = (
     "balthazar grit nationwide submissions quay balance folklore interest paso dexter assumptionsly wharton mg towers",

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.text.questions import Wanted, wanted
 from unpoison.text.sentences import sentences
 from unpoison.text.values import (
-    Wanted,
     agree,
     answers_kind,
     find_value,
     question_coverage,
     values,
-    wanted,
     without_values,
 )
 

@@ -196,16 +196,6 @@ MARK = "[removed]"
 """Replaces removed text in prompts."""
 
 
-def redact_with_trace(text: str, regions: Sequence[Region] = ()) -> tuple[Canonical, Trace]:
-    """`redact_text`, and the source of its characters."""
-    trace = Trace(text)
-    whole = canonical(text, edits=trace)
-    if not regions:
-        return whole, trace
-    left = trace.put(whole.text, list(_cuts(whole.text, trace, regions, "")))
-    return Canonical(canonical(left, edits=trace).text, whole.hidden), trace
-
-
 def redact_text(text: str, regions: Sequence[Region], mark: str = "") -> Canonical:
     """The canonical text without some regions of the raw text, and what was hidden in the raw text.
 
@@ -219,10 +209,17 @@ def redact_text(text: str, regions: Sequence[Region], mark: str = "") -> Canonic
 
     Complexity: O(n log n) time, O(n) memory for n characters.
     """
+    return redact_with_trace(text, regions, mark)[0]
+
+
+def redact_with_trace(text: str, regions: Sequence[Region] = (), mark: str = "") -> tuple[Canonical, Trace]:
+    """`redact_text`, and the source of its characters."""
     trace = Trace(text)
     whole = canonical(text, edits=trace)
+    if not regions:
+        return whole, trace
     left = trace.put(whole.text, list(_cuts(whole.text, trace, regions, mark)))
-    return Canonical(canonical(left).text, whole.hidden)
+    return Canonical(canonical(left, edits=trace).text, whole.hidden), trace
 
 
 def _cuts(text: str, trace: Trace, regions: Sequence[Region], mark: str) -> Iterator[Change]:

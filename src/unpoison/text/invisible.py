@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
-from unicodedata import category, combining, decomposition, is_normalized, normalize
+from unicodedata import category, is_normalized, normalize
 
 from unpoison.text.alignment import UNTRACED, Change, Edits
 
-__all__ = ["MESSAGE", "blanks", "compose_nfkc", "hidden_words", "invisible", "recompose", "runs", "strip_marks"]
+__all__ = ["MESSAGE", "blanks", "compose_nfkc", "hidden_words", "invisible", "recompose", "strip_marks"]
 
 
 def recompose(text: str, offset: int = 0, *, finely: bool) -> list[Change]:
@@ -33,35 +33,18 @@ def recompose(text: str, offset: int = 0, *, finely: bool) -> list[Change]:
 @cache
 def _letters() -> re.Pattern[str]:
     """A letter with the characters that may combine with it; ASCII letters only with such characters. Linear."""
-    joining = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(_composable()))
+    marks = _char_class(p for p in range(0x300, 0x1F000) if category(chr(p)).startswith("M"))
+    joining = rf"{marks}\u1160-\u11ff\uff9e\uff9f\uffc2-\uffdc"  # Hangul vowels and final consonants, voiced kana
     return re.compile(rf"[^{joining}]?[{joining}]+|[^\x00-\x7f{joining}]")
 
 
-def _composable() -> Iterator[int]:
-    """The characters that may combine with a preceding one, ascending."""
-    parts = (decomposition(c).split() for c in _characters())
-    second = {int(codes[1], 16) for codes in parts if len(codes) == 2 and not codes[0].startswith("<")}
-    second.update(range(0x1161, 0x1176), range(0x11A8, 0x11C3))  # Hangul vowels and final consonants
-    for c in _characters():
-        first = normalize("NFKD", c)[0]
-        if combining(first) or ord(first) in second:
-            yield ord(c)
-
-
-def _characters() -> Iterator[str]:
-    """All characters except ideographs, Hangul syllables and unassigned ones, which never combine."""
-    for first, last in ((0x80, 0x3400), (0xA000, 0xAC00), (0xF900, 0x1F000)):
-        yield from map(chr, range(first, last))
-
-
-def runs(points: Iterable[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as ranges (first, last)."""
+def _char_class(points: Iterable[int]) -> str:
+    """Ascending code points as ranges of a character class."""
     ranges: list[tuple[int, int]] = []
     for point in points:
-        ranges[-1:] = (
-            [(ranges[-1][0], point)] if ranges and ranges[-1][1] == point - 1 else [*ranges[-1:], (point, point)]
-        )
-    return ranges
+        first = ranges.pop()[0] if ranges and ranges[-1][1] == point - 1 else point
+        ranges.append((first, point))
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
 BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
@@ -214,9 +197,12 @@ def _spaces(run: re.Match[str]) -> list[Change]:
 
 def _are_words(pieces: list[str]) -> bool:
     """Whether there are three or more parts, all frequent words; "time\u00adless" is one word."""
-    from unpoison.text.gibberish import frequent_words  # loads weights, which only such texts need
+    import numpy as np  # only such texts need it, and the weights
 
-    *known, whole = frequent_words([*pieces, "".join(pieces)])
+    from unpoison.text.gibberish import are_frequent
+
+    edges = np.cumsum([0, *map(len, pieces)])
+    *known, whole = are_frequent("".join(pieces), np.append(edges[:-1], 0), np.append(edges[1:], edges[-1])).tolist()
     return len(pieces) > 2 and all(known) and not whole
 
 
@@ -295,8 +281,8 @@ class _Marks:
     """The patterns of all combining marks up to a code point; compiled when a text first needs them."""
 
     def __init__(self, last: int) -> None:
-        points = [p for p in range(0x300, last + 1) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F]
-        every = "".join(f"{chr(a)}-{chr(b)}" for a, b in runs(points))
+        points = (p for p in range(0x300, last + 1) if category(chr(p)) in ("Mn", "Me") and not 0xFE00 <= p <= 0xFE0F)
+        every = _char_class(points)
         self.any = re.compile(rf"[{every}{SHARED}]")
         self.endless = re.compile(rf"([{every}]{{8}})[{every}]+")
         tone = rf"(?<=[{OPEN}])[{TONES}]"
@@ -308,14 +294,7 @@ class _Marks:
 
 def _marks(text: str) -> _Marks:
     """The patterns for a text; those that also know the marks of rare scripts take far longer."""
-    return _all_marks() if RARE.search(text) else _usual_marks()
+    return _patterns(0x1F000 if RARE.search(text) else 0xFFFF)
 
 
-@cache
-def _all_marks() -> _Marks:
-    return _Marks(0x1F000)
-
-
-@cache
-def _usual_marks() -> _Marks:
-    return _Marks(0xFFFF)
+_patterns = cache(_Marks)

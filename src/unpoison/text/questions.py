@@ -1,18 +1,28 @@
-"""The type of answer that an English question asks for, by its question word and head noun."""
+"""The type of answer that a question asks for.
+
+`read_question` parses English, by question word and head noun. `wanted` finds the kind of value in ten languages ("how
+long", "Wann", "IBAN"), for `text.values`.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from unpoison.text.sentences import STOP_WORDS, split, stem
+from unpoison.text.units import HAN, duration_unit
 
-__all__ = ["MAX_QUESTION_CHARS", "AnswerType", "ParsedQuestion", "read_question"]
+__all__ = ["MAX_QUESTION_CHARS", "AnswerType", "Kind", "ParsedQuestion", "Wanted", "read_question", "wanted"]
 
 AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "choice", "thing"]
 """A name; a place; a point in time; a quantity; yes or no; one of the alternatives offered; anything else."""
+
+Kind: TypeAlias = Literal[
+    "iban", "phone", "code", "money", "share", "duration", "date", "clock", "number", "person", "place", ""
+]
+"""`code` is an identifier of letters and digits, such as a VAT number; `number` has no known unit."""
 
 MAX_QUESTION_CHARS = 2000
 """Maximum characters of a question that are read."""
@@ -187,3 +197,71 @@ def _single_words(before: str, after: str) -> tuple[str, str] | None:
     """The words on both sides of the "or", with the article of the second."""
     first, second = re.split(r"[^\w-]", before)[-1], _WORD.match(after)
     return (first, second[0]) if first and second else None
+
+
+class Wanted(NamedTuple):
+    """The kind of value that a question asks for, "" if unspecified, and the unit of a duration."""
+
+    kind: Kind = ""
+    unit: str = ""
+
+
+_HOW_MANY = re.compile(
+    r"\b(?:how many|wie ?viele?n?|combien d[e']|cuánt[oa]s|quant[iaeo]s?|hoeveel|ile)\s+(?P<unit>\w+)"
+)
+_ASKED: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)"))  # type: ignore[misc]
+    for kind, words in {
+        "iban": "iban",
+        "code": r"(?:vat|tax|serial|invoice|order|part|customer) (?:id|no|number)|ust-?id\w*|"
+                r"\w*(?:steuer|auftrags)nummer",
+        "phone": r"(?:tele)?phone number|phone|telefonnummer|rufnummer|hotline|téléphone|teléfono|telefono|telefoon\w*|"
+                 r"telefone|telefonu?|fax number",
+        "duration": r"how (?:long|soon|quickly|fast)|(?:within|in) what time|timeout|notice period|retention|wie lange"
+                    r"|(?:response|processing|delivery|lead|waiting|lease|recovery|repair) time|wie schnell"
+                    r"|\w*frist|reaktionszeit|combien de temps|délai|préavis|cuánto tiempo|plazo|quanto tempo|hoe lang"
+                    r"|\w*termijn|prazo|jak długo|okres",
+        "money": r"costs?|price|fee|kostet|kosten|preis|gebühr|prix|coûte|coût|precio|cuesta|cuestan|prezzo|costa"
+                 r"|costano|prijs|kost|preço|custa|cena|kosztuje",
+        "date": r"wann|quand|cuándo|quando|wanneer|kiedy|datum|fecha",
+        "number": r"limit|maximum|minimum|percentage|capacity|voltage|(?:up|down) to (?:what|which)"
+                  r"|wie (?:hoch|groß|schwer|lang|breit|tief|weit)|welche[mnrs]? \w*(?:gewicht|höhe|länge|breite|tiefe"
+                  r"|geschwindigkeit|temperatur|leistung|spannung|druck|menge|anzahl|größe|kapazität|last|dosis)",
+        "person": r"wer|wem|wen|qui|quién(?:es)?|chi|quem|kto",
+        "place": r"wo|où|dónde|dove|waar|onde|gdzie",
+    }.items()
+)  # fmt: skip
+
+
+_ASKED_HAN: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(words))  # type: ignore[misc]
+    for kind, words in {
+        "iban": "iban",
+        "phone": "电话|電話|热线|熱線|ホットライン",
+        "duration": "多久|多长时间|多長時間|期限|几天|幾天|多少天|几个月|多少个月|几年|几小时|几分钟|保修期"
+                    "|どのくらい|どれくらい|期間|何日間|何[ヶかカ]月|何年間|何時間|何分",
+        "money": "多少钱|多少錢|多少元|价格|價格|费用|費用|いくら|料金|価格|値段",
+        "date": "什么时候|什麼時候|何时|何時|哪天|几点|幾點|日期|いつ|何月|何日",
+        "number": "多少|几|幾|いくつ|何人|何個",
+    }.items()
+)  # fmt: skip
+
+
+def wanted(question: str) -> Wanted:
+    """The kind of value that a question asks for."""
+    return _wanted(question[:MAX_QUESTION_CHARS])
+
+
+@lru_cache(maxsize=256)
+def _wanted(question: str) -> Wanted:
+    asked = question.lower()
+    counted = _HOW_MANY.search(asked)
+    if counted is not None and (unit := duration_unit(counted["unit"])):
+        return Wanted("duration", unit)
+    for kind, pattern in _ASKED_HAN if HAN.search(asked) else _ASKED:
+        if pattern.search(asked):
+            return Wanted(kind)
+    expected = _read(question).kind
+    if counted is not None or expected == "number":
+        return Wanted("number")
+    return Wanted("date") if expected == "date" else Wanted()

@@ -16,7 +16,7 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
+from unpoison.text.alignment import Change, Region, Trace
 from unpoison.text.homoglyphs import LOOSE
 from unpoison.text.split_words import crowded, gaps
 from unpoison.text.tokens import ENGLISH_318
@@ -45,9 +45,6 @@ TOGETHER = 8
 
 CHANGED = 0.2
 """Minimum number of changes per word in a block to respell it; changes inside words count twice."""
-
-EVIDENT = 4
-"""A block with this multiple of the required signs is respelled without a first trial."""
 
 SPELLING = 2
 
@@ -97,18 +94,6 @@ SPELT = re.compile(  # most letters are passed over at once
     rf"[^a-z\s](?:(?<={LETTER}[^\w\s])[^\w\s]{{0,2}}(?={LETTER})|(?<=[_@$|])|(?<=!)(?=\w)|(?<=\d)(?={LETTER})"
     rf"|(?<={LETTER}\d)|(?<=[a-z][A-Z])|(?<={STRANGE.pattern}))"
 )
-KINDS = bytes(
-    ord("_" if c in "_@$|!" else "a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit()
-        else " " if c.isspace() else ".") for c in map(chr, range(128))
-) + bytes(128)  # fmt: skip
-"""The kind of each ASCII character."""
-BARE = bytes.maketrans(b"A", b"a")
-
-OTHER = 4
-"""Maximum number of signs per non-ASCII character, with its neighbours."""
-MARKS = "\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u00ab\u00bb"
-"""Non-ASCII marks that count like ASCII marks."""
-
 LAID = re.compile(r"\d+|[\n<\\]|://|\]\(|(?m:^[#>*+|/-])")
 """Every possible change involves one of these, so a block with few of them is skipped."""
 
@@ -170,32 +155,18 @@ def respell(text: str) -> Respelled | None:
 def _respell_block(block: str) -> Respelled | None:
     """Respell a block; None if too little changes."""
     enough = CHANGED * (block.count(" ") + 1)
-    signs = len(LAID.findall(block))
-    parted = SPELLING * len(gaps(block, KNOWN)) if crowded(block) else 0
-    if signs + parted + SPELLING * _max_matches(block) < enough:
-        return None
-    signs += parted + SPELLING * len(SPELT.findall(block))
+    signs = len(LAID.findall(block)) + SPELLING * len(SPELT.findall(block))
+    if crowded(block):
+        signs += SPELLING * len(gaps(block, KNOWN))
     if not block.isascii():
         signs += SPELLING * len(ACCENTED.findall(block))
-    if signs < enough or (signs < EVIDENT * enough and _respell_stretch(block)[1] < CHANGED):
+    if signs < enough:
         return None
     trace = Trace(block)
     new, share = _respell_stretch(block, trace)
     if share < CHANGED:
         return None
     return Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
-
-
-def _max_matches(block: str) -> int:
-    """An upper bound of the number of matches of `SPELT` and `ACCENTED`."""
-    kinds = block.encode("ascii", "replace").translate(KINDS)
-    bare = kinds.translate(BARE)
-    most = kinds.count(b"_") + kinds.count(b"aA") + bare.count(b"0a") + bare.count(b"a0")
-    most += bare.count(b".a") - bare.count(b" .a")
-    if block.isascii():
-        return most
-    other = len(block) - len(block.encode("ascii", "ignore")) - sum(map(block.count, MARKS))
-    return most + OTHER * other
 
 
 def _blocks(text: str) -> Iterator[Region]:
@@ -218,7 +189,7 @@ def _block_end(text: str, start: int) -> int:
     return space.end() if space else min(start + 2 * BLOCK, len(text))
 
 
-def _respell_stretch(block: str, edits: Edits = UNTRACED) -> tuple[str, float]:
+def _respell_stretch(block: str, trace: Trace) -> tuple[str, float]:
     """A respelled block, and the number of changes per word."""
     text, changes = block, 0
     words = len(WORD.findall(text)) or 1
@@ -227,7 +198,7 @@ def _respell_stretch(block: str, edits: Edits = UNTRACED) -> tuple[str, float]:
         nonlocal text, changes
         if found:
             changes += weight * len(found)
-            text = edits.put(text, found)
+            text = trace.put(text, found)
 
     put(gaps(text, KNOWN) if crowded(text) else ())
     put([(*m.span(), "" if _inside(m) else " ") for m in MARKUP.finditer(text)], weight=1)
@@ -245,7 +216,7 @@ def _respell_stretch(block: str, edits: Edits = UNTRACED) -> tuple[str, float]:
     elif joints:
         put([gap for chain in CHAIN.finditer(text) for gap in _gaps(chain)])
     put([(*m.span(), " ") for m in NUMBER.finditer(text)], weight=1)
-    text = edits.sub(SPACES, " ", text)
+    text = trace.sub(SPACES, " ", text)
     put([(*m.span(), " ") for m in LINES.finditer(text)], weight=1)
     return text, changes / words
 

@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from unpoison.text.alignment import Change, Region
-from unpoison.text.gibberish import network
-from unpoison.text.gibberish_tokens import hashes, lower_codes
+from unpoison.text.gibberish import are_frequent
 
 __all__ = ["crowded", "gaps"]
 
@@ -135,9 +134,7 @@ def _known(text: str, runs: list[list[Region]]) -> list[dict[int, list[int]]]:
     reach = np.minimum(np.searchsorted(edge, edge[:-1] + LONGEST, side="right") - 1, close) - count
     begin = np.repeat(count, np.maximum(reach, 0))
     until = begin + 1 + np.arange(len(begin)) - np.searchsorted(begin, begin)
-    words = network().words
-    number = hashes(lower_codes("".join(text[slice(*piece)] for piece in pieces)), edge[begin], edge[until])
-    hit = words[np.minimum(np.searchsorted(words, number), len(words) - 1)] == number
+    hit = are_frequent("".join(text[slice(*piece)] for piece in pieces), edge[begin], edge[until])
     owner = np.repeat(np.arange(len(runs)), size)[begin[hit]]
     offset = (close - np.repeat(size, size))[begin[hit]]
     found = [dict[int, list[int]]() for _ in runs]

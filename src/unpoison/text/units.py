@@ -1,11 +1,15 @@
-"""Units of measure and currencies: their kind, their factor to the base unit of the kind, and their system."""
+"""Units of measure and currencies: their kind, their factor to the base unit of the kind, and their system.
+
+Units of time also in nine other languages, for values in a text (`text.values`).
+"""
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["MEASURES", "ROUNDED", "Quantity", "near", "single", "to_count"]
+__all__ = ["DURATIONS", "HAN", "HAN_TIMES", "MEASURES", "Quantity", "duration_unit", "near", "single", "to_count"]
 
 ROUNDED = Fraction(2, 100)
 """Maximum relative difference of equal measures in different systems, because conversions are rounded."""
@@ -88,3 +92,38 @@ def near(left: Quantity, right: Quantity) -> bool:
     if left.system == right.system:
         return left.amount == right.amount
     return abs(left.amount - right.amount) <= ROUNDED * max(abs(left.amount), abs(right.amount))
+
+
+DURATIONS = {
+    "ms": r"ms|milliseconds?|millisekunden?",
+    "second": r"s|secs?|seconds?|sekunden?|segundos?|secondes?|second[oi]|seconden|sekund[yę]?",
+    "minute": r"mins?|minutes?|minuten?|minutos?|minut[oiayę]?",
+    "hour": r"h|hrs?|hours?|stunden?|std|horas?|heures?|or[ae]|uur|uren|godzin[ayę]?",
+    "day": r"days?|\w{0,20}tage?n?|d[ií]as?|jours?|giorn[oi]|dag(?:en)?|werkdagen|dni|dzień",
+    "week": r"weeks?|wochen?|semanas?|semaines?|settiman[ae]|weken|tygodni[ea]?|tydzień",
+    "month": r"months?|monat(?:en?|s)?|mes(?:es)?|mois|mes[ei]|maand(?:en)?|miesiąc[ea]?|miesięcy",
+    "year": r"years?|yrs?|jahre?n?|años?|ans?|années?|ann[oi]|jaar|jaren|anos?|lata?|rok",
+}
+"""The words for a unit of time in eight languages, as regular expressions."""
+
+_DURATION = re.compile("|".join(f"(?P<{name}>{words})" for name, words in DURATIONS.items()), re.IGNORECASE)
+
+HAN = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+"""Chinese and Japanese, which put no space between words."""
+
+HAN_TIMES = {
+    "second": "秒钟|秒鐘|秒間?",
+    "minute": "分钟|分鐘|分間?",
+    "hour": "小时|小時|时间|時間",
+    "day": "天|个工作日|工作日|営業日|日間?",
+    "week": "周|星期|週間?",
+    "month": "月間?",
+    "year": "年間?",
+}
+_HAN_DURATION = re.compile("|".join(f"(?P<{name}>{words})" for name, words in HAN_TIMES.items()))
+
+
+def duration_unit(word: str) -> str:
+    """The unit that a word of any of the languages names; "" if none."""
+    match = _DURATION.fullmatch(word) or _HAN_DURATION.fullmatch(word.lstrip("个個ヶかカ箇"))
+    return "" if match is None else match.lastgroup or ""

@@ -11,32 +11,24 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from unpoison.text.languages import FUNCTION_WORDS, other_language
-from unpoison.text.questions import MAX_QUESTION_CHARS, read_question
+from unpoison.text.questions import MAX_QUESTION_CHARS, Kind, Wanted
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
-from unpoison.text.units import Quantity, near, to_count
+from unpoison.text.units import DURATIONS, HAN, HAN_TIMES, Quantity, duration_unit, near, to_count
 
 __all__ = [
-    "Kind",
     "Value",
-    "Wanted",
     "agree",
     "answers_kind",
     "find_value",
     "question_coverage",
     "several",
     "values",
-    "wanted",
     "without_values",
 ]
-
-Kind: TypeAlias = Literal[
-    "iban", "phone", "code", "money", "share", "duration", "date", "clock", "number", "person", "place", ""
-]
-"""`code` is an identifier of letters and digits, such as a VAT number; `number` has no known unit."""
 
 MAX_CHARS = 20_000
 """Maximum characters of a text that are searched."""
@@ -84,17 +76,6 @@ _NUMBER_WORDS = {
     for value, word in enumerate(names.split(), 1)
 } | {"duas": 2, "dwóch": 2, "trzech": 3, "thirty": 30, "sixty": 60, "ninety": 90}  # fmt: skip
 
-_UNITS = {
-    "ms": r"ms|milliseconds?|millisekunden?",
-    "second": r"s|secs?|seconds?|sekunden?|segundos?|secondes?|second[oi]|seconden|sekund[yę]?",
-    "minute": r"mins?|minutes?|minuten?|minutos?|minut[oiayę]?",
-    "hour": r"h|hrs?|hours?|stunden?|std|horas?|heures?|or[ae]|uur|uren|godzin[ayę]?",
-    "day": r"days?|\w{0,20}tage?n?|d[ií]as?|jours?|giorn[oi]|dag(?:en)?|werkdagen|dni|dzień",
-    "week": r"weeks?|wochen?|semanas?|semaines?|settiman[ae]|weken|tygodni[ea]?|tydzień",
-    "month": r"months?|monat(?:en?|s)?|mes(?:es)?|mois|mes[ei]|maand(?:en)?|miesiąc[ea]?|miesięcy",
-    "year": r"years?|yrs?|jahre?n?|años?|ans?|années?|ann[oi]|jaar|jaren|anos?|lata?|rok",
-}
-_UNIT = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _UNITS.items()), re.IGNORECASE)
 _MONTHS = {
     prefix: number
     for number, prefixes in enumerate(
@@ -137,7 +118,7 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
                   r"\s?(?:uhr\b|o'clock\b|(?P<half>[ap])\.?m\b\.?)", re.IGNORECASE),
         ("clock", r"\b(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)\b", 0),
         ("duration", rf"(?P<n>{_NUMBER}|{_ONE})[\s-](?:(?:working|business|calendar|full|whole|volle)\s)?"
-                     rf"(?P<unit>{'|'.join(_UNITS.values())})(?!\w)", re.IGNORECASE),
+                     rf"(?P<unit>{'|'.join(DURATIONS.values())})(?!\w)", re.IGNORECASE),
         ("phone", r"(?<![\w.])(?:\+\d{1,3}|\(?0\d{1,5}\)?)[\s/()-]{0,2}\d[\d\s/()-]{4,16}\d\b", 0),
         ("code", r"\b(?=[A-Z0-9-]{0,30}\d{3})(?=[A-Z0-9-]{0,30}[A-Z])[A-Z0-9][A-Z0-9-]{4,30}[A-Z0-9]\b", 0),
         ("number", rf"(?<![§\d])(?<!§\s)(?<![A-Za-z]-){_NUMBER}", re.IGNORECASE),
@@ -145,18 +126,7 @@ _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
 )  # fmt: skip
 
 
-_HAN = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _HAN_DIGITS = "零一二三四五六七八九"
-_HAN_UNITS = {
-    "second": "秒钟|秒鐘|秒間?",
-    "minute": "分钟|分鐘|分間?",
-    "hour": "小时|小時|时间|時間",
-    "day": "天|个工作日|工作日|営業日|日間?",
-    "week": "周|星期|週間?",
-    "month": "月間?",
-    "year": "年間?",
-}
-_HAN_UNIT = re.compile("|".join(f"(?P<{name}>{words})" for name, words in _HAN_UNITS.items()))
 _HAN_NUMBER = r"(?:\d[\d,.]{0,20}\d|\d|[一二两三四五六七八九]?十[一二三四五六七八九]?|[一二两三四五六七八九])"
 _HAN_PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))  # type: ignore[misc]
@@ -165,7 +135,7 @@ _HAN_PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
         ("date", r"(?P<y>\d{4})\s?年(?:\s?(?P<m>\d{1,2})\s?月)?(?P<d>\b\B)?"),
         ("money", rf"(?P<n>{_HAN_NUMBER})\s?(?:元|円|圆|圓|日元|美元|欧元|歐元|ユーロ|ドル)"),
         ("clock", r"(?P<hour>[01]?\d|2[0-4])\s?[点點时時](?!间|間)(?:\s?(?P<minute>[0-5]?\d)\s?分)?"),
-        ("duration", rf"(?P<n>{_HAN_NUMBER})\s?(?P<unit>(?:个|個|ヶ|か|カ|箇)月間?|{'|'.join(_HAN_UNITS.values())})"),
+        ("duration", rf"(?P<n>{_HAN_NUMBER})\s?(?P<unit>(?:个|個|ヶ|か|カ|箇)月間?|{'|'.join(HAN_TIMES.values())})"),
     )
 )
 """Chinese and Japanese, which put no space between words."""
@@ -188,13 +158,6 @@ class Value(NamedTuple):
     unit: str = ""
 
 
-class Wanted(NamedTuple):
-    """The kind of value that a question asks for, "" if unspecified, and the unit of a duration."""
-
-    kind: Kind = ""
-    unit: str = ""
-
-
 def values(text: str) -> tuple[Value, ...]:
     """The values of a text, in order and without overlap; more specific kinds take precedence."""
     return _values(text[:MAX_CHARS])
@@ -204,7 +167,7 @@ def values(text: str) -> tuple[Value, ...]:
 def _values(text: str) -> tuple[Value, ...]:
     found: list[Value] = []
     taken = bytearray(len(text))
-    for kind, pattern in (*_HAN_PATTERNS, *_PATTERNS) if _HAN.search(text) else _PATTERNS:
+    for kind, pattern in (*_HAN_PATTERNS, *_PATTERNS) if HAN.search(text) else _PATTERNS:
         for match in pattern.finditer(text):
             if any(taken[match.start() : match.end()]):
                 continue
@@ -228,7 +191,7 @@ def _value(kind: Kind, match: re.Match[str]) -> Value:
         amount = _number(number)
         return Value(kind, start, end, Quantity(amount, kind, amount))
     if kind == "duration":
-        unit = _unit(groups["unit"])
+        unit = duration_unit(groups["unit"])
         return Value(kind, start, end, to_count(_number(groups["n"]), unit), unit)
     return Value(kind, start, end, re.sub(r"[\s/()-]", "", match[0]))
 
@@ -238,16 +201,11 @@ def _month(word: str) -> int:
     return next(_MONTHS[lowered[:size]] for size in (4, 3) if lowered[:size] in _MONTHS)
 
 
-def _unit(word: str) -> str:
-    match = _UNIT.fullmatch(word) or _HAN_UNIT.fullmatch(word.lstrip("个個ヶかカ箇"))
-    return "" if match is None else match.lastgroup or ""
-
-
 def _number(text: str) -> Fraction:
     """Read a number: `1,000` and `1.000` are a thousand, `8,50` and `8.5` are not."""
     if text.lower() in _NUMBER_WORDS:
         return Fraction(_NUMBER_WORDS[text.lower()])
-    if _HAN.match(text):
+    if HAN.match(text):
         tens, ten, ones = text.replace("两", "二").rpartition("十")
         high = 10 * _HAN_DIGITS.index(tens or "一") if ten else 0
         return Fraction(high + (_HAN_DIGITS.index(ones) if ones else 0))
@@ -256,67 +214,6 @@ def _number(text: str) -> Fraction:
     plain = re.sub(r"[.,\u202f'](?=\d{3}(?:\D|$))", "", text.strip(".,"))
     parts = re.split(r"[.,\u202f']", plain)
     return Fraction(".".join(parts) if len(parts) == 2 else "".join(parts))
-
-
-_HOW_MANY = re.compile(
-    r"\b(?:how many|wie ?viele?n?|combien d[e']|cuánt[oa]s|quant[iaeo]s?|hoeveel|ile)\s+(?P<unit>\w+)"
-)
-_ASKED: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)"))  # type: ignore[misc]
-    for kind, words in {
-        "iban": "iban",
-        "code": r"(?:vat|tax|serial|invoice|order|part|customer) (?:id|no|number)|ust-?id\w*|"
-                r"\w*(?:steuer|auftrags)nummer",
-        "phone": r"(?:tele)?phone number|phone|telefonnummer|rufnummer|hotline|téléphone|teléfono|telefono|telefoon\w*|"
-                 r"telefone|telefonu?|fax number",
-        "duration": r"how (?:long|soon|quickly|fast)|(?:within|in) what time|timeout|notice period|retention|wie lange"
-                    r"|(?:response|processing|delivery|lead|waiting|lease|recovery|repair) time|wie schnell"
-                    r"|\w*frist|reaktionszeit|combien de temps|délai|préavis|cuánto tiempo|plazo|quanto tempo|hoe lang"
-                    r"|\w*termijn|prazo|jak długo|okres",
-        "money": r"costs?|price|fee|kostet|kosten|preis|gebühr|prix|coûte|coût|precio|cuesta|cuestan|prezzo|costa"
-                 r"|costano|prijs|kost|preço|custa|cena|kosztuje",
-        "date": r"wann|quand|cuándo|quando|wanneer|kiedy|datum|fecha",
-        "number": r"limit|maximum|minimum|percentage|capacity|voltage|(?:up|down) to (?:what|which)"
-                  r"|wie (?:hoch|groß|schwer|lang|breit|tief|weit)|welche[mnrs]? \w*(?:gewicht|höhe|länge|breite|tiefe"
-                  r"|geschwindigkeit|temperatur|leistung|spannung|druck|menge|anzahl|größe|kapazität|last|dosis)",
-        "person": r"wer|wem|wen|qui|quién(?:es)?|chi|quem|kto",
-        "place": r"wo|où|dónde|dove|waar|onde|gdzie",
-    }.items()
-)  # fmt: skip
-
-
-_ASKED_HAN: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(words))  # type: ignore[misc]
-    for kind, words in {
-        "iban": "iban",
-        "phone": "电话|電話|热线|熱線|ホットライン",
-        "duration": "多久|多长时间|多長時間|期限|几天|幾天|多少天|几个月|多少个月|几年|几小时|几分钟|保修期"
-                    "|どのくらい|どれくらい|期間|何日間|何[ヶかカ]月|何年間|何時間|何分",
-        "money": "多少钱|多少錢|多少元|价格|價格|费用|費用|いくら|料金|価格|値段",
-        "date": "什么时候|什麼時候|何时|何時|哪天|几点|幾點|日期|いつ|何月|何日",
-        "number": "多少|几|幾|いくつ|何人|何個",
-    }.items()
-)  # fmt: skip
-
-
-def wanted(question: str) -> Wanted:
-    """The kind of value that a question asks for."""
-    return _wanted(question[:MAX_QUESTION_CHARS])
-
-
-@lru_cache(maxsize=256)
-def _wanted(question: str) -> Wanted:
-    asked = question.lower()
-    counted = _HOW_MANY.search(asked)
-    if counted is not None and (unit := _unit(counted["unit"])):
-        return Wanted("duration", unit)
-    for kind, pattern in _ASKED_HAN if _HAN.search(asked) else _ASKED:
-        if pattern.search(asked):
-            return Wanted(kind)
-    expected = read_question(question).kind
-    if counted is not None or expected == "number":
-        return Wanted("number")
-    return Wanted("date") if expected == "date" else Wanted()
 
 
 def answers_kind(answer: str, kind: Kind) -> bool | None:

@@ -26,7 +26,8 @@ from unpoison.defenses.voices import COUNTING, Voice
 from unpoison.models.requests import Flow, relate
 from unpoison.text.answer_forms import form
 from unpoison.text.answers import COMPATIBLE, RIVAL, SAME, Relation, relation
-from unpoison.text.values import agree, answers_kind, question_coverage, several, values, wanted
+from unpoison.text.questions import wanted
+from unpoison.text.values import agree, answers_kind, question_coverage, several, values
 
 __all__ = ["LIKELY", "SHARE", "Findings", "claims_of", "compare_answers", "relation_by_value"]
 

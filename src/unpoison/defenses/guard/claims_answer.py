@@ -14,7 +14,8 @@ from unpoison.defenses.guard.claims import Findings
 from unpoison.models.prompts import answer_prompt, informative
 from unpoison.models.requests import Flow, generate
 from unpoison.sources import Sources
-from unpoison.text.values import agree, answers_kind, wanted
+from unpoison.text.questions import wanted
+from unpoison.text.values import agree, answers_kind
 
 __all__ = ["answer_from_claims"]
 

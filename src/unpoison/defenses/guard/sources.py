@@ -29,7 +29,8 @@ from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.text.answers import relation
 from unpoison.text.near_duplicates import Frame, differ, split_words
-from unpoison.text.values import agree, question_coverage, values, wanted, without_values
+from unpoison.text.questions import wanted
+from unpoison.text.values import agree, question_coverage, values, without_values
 
 __all__ = [
     "ByContent",

@@ -16,9 +16,9 @@ from unpoison.models.extractive import RELEVANT, ExtractiveReader
 from unpoison.models.prompts import atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, read
-from unpoison.text.questions import read_question
+from unpoison.text.questions import Kind, Wanted, read_question, wanted
 from unpoison.text.sentences import sentence_of
-from unpoison.text.values import Kind, Wanted, answers_kind, find_value, values, wanted
+from unpoison.text.values import answers_kind, find_value, values
 
 __all__ = ["CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "find_by_words", "read_statements"]
 
