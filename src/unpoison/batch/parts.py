@@ -1,28 +1,17 @@
-"""Parts of a question file: their rows, the work on them, and their results on disk.
-
-A part is sent to a process as lines of JSON, and so is its result. Finished parts stay on disk, so that an interrupted
-batch resumes.
-"""
+"""Parts of a question file, sent to processes as lines of JSON, and their results."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from hashlib import blake2b, sha256
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import islice
-from pathlib import Path
-from typing import Self
+from typing import NamedTuple
 
-from unpoison import __version__
-from unpoison.batch.screener import BatchScreener, RowResults
-from unpoison.core.registry import own_code
-from unpoison.errors import InputError
-from unpoison.io.file_rows import FileRow, Source, json_line
-from unpoison.io.rows import with_results
+from unpoison.io.file_rows import FileRow, Source
 
-__all__ = ["MAX_ROWS", "Finished", "Part", "PartWork", "Shards", "cut"]
+__all__ = ["MAX_ROWS", "Finished", "Part", "cut"]
 
 MAX_ROWS = 64
 """Rows of one part."""
@@ -85,151 +74,17 @@ def _line(row: FileRow) -> bytes:
         return json.dumps((row.number, {}, "no usable JSON: nested too deeply")).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """The output rows of one part.
 
     Attributes:
+        lines: The rows as JSON Lines.
         rows: Number of rows.
         failures: Line or row numbers of failed rows, each with its error.
         transient: Number of failures that may succeed later.
-        lines: The rows as JSON Lines.
     """
 
-    rows: int
-    failures: tuple[tuple[int, str], ...]
-    transient: int
     lines: bytes
-
-    def to_bytes(self) -> bytes:
-        """The form for processes and shards: a heading, then the lines."""
-        heading = {"rows": self.rows, "failures": self.failures, "transient": self.transient, "bytes": len(self.lines)}
-        return json.dumps(heading).encode() + b"\n" + self.lines
-
-    @classmethod
-    def from_bytes(cls, content: bytes) -> Self:
-        """Read what `to_bytes` wrote.
-
-        Raises:
-            InputError: Something else, or not all of it.
-        """
-        heading, _, lines = content.partition(b"\n")
-        try:
-            values = json.loads(heading)
-            failures = tuple((int(number), str(error)) for number, error in values["failures"])
-            finished = cls(int(values["rows"]), failures, int(values["transient"]), lines)
-            whole = values["bytes"] == len(lines)
-        except (ValueError, TypeError, KeyError):
-            whole = False
-        if not whole:
-            raise InputError("not a finished part of a batch; delete it")
-        return finished
-
-
-@dataclass(frozen=True, slots=True)
-class PartWork:
-    """The work of every engine: screens the rows of a part.
-
-    Attributes:
-        screener: Screens each row.
-    """
-
-    screener: BatchScreener
-
-    @property
-    def purpose(self) -> str:
-        """Everything that determines the output of a row, as text."""
-        it = self.screener
-        code = own_code(it.defense)
-        settings: list[object] = [__version__, it.defense, it.encoder, it.generator, it.nli]
-        if it.sources is not None:
-            settings += [it.sources, it.learn, sha256(Path(it.sources).read_bytes()).hexdigest()]
-        return json.dumps([*settings, code] if code else settings)
-
-    def per_worker(self, workers: int) -> PartWork:
-        """The same work for each of several workers, which share the bound on model calls."""
-        screener = self.screener
-        return replace(self, screener=replace(screener, in_flight=max(1, screener.in_flight // workers)))
-
-    def __call__(self, part: Part) -> bytes:
-        """Screen the rows of a part.
-
-        Raises:
-            OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
-        """
-        lines, failures, transient = list[bytes](), list[tuple[int, str]](), 0
-        for record in part.rows():
-            line, outcome = self._process_row(record)
-            lines.append(line)
-            if outcome.error is not None:
-                failures.append((record.number, outcome.error))
-                transient += outcome.transient
-        return Finished(len(lines), tuple(failures), transient, b"".join(lines)).to_bytes()
-
-    def _process_row(self, record: FileRow) -> tuple[bytes, RowResults]:
-        line = {"line": record.number}
-        if record.error is not None:
-            outcome = self.screener.failure(record.error)
-            return json_line(with_results(line, **outcome.results)), outcome
-        outcome = self.screener.outcome(record.fields)
-        try:
-            return json_line(with_results(record.fields or line, **outcome.results)), outcome
-        except (TypeError, ValueError, RecursionError) as error:  # a third party's defense, or a deeply nested row
-            outcome = self.screener.failure(f"the result cannot be written as JSON: {error}")
-            return json_line(with_results(line, **outcome.results)), outcome
-
-
-SUFFIX = ".part"
-
-
-class Shards:
-    """The finished parts of one output, a file each, named by a hash of the rows and the work.
-
-    Files are written atomically, and several processes may share the folder.
-
-    Args:
-        folder: Created if it does not exist.
-
-    Raises:
-        OSError: It cannot be made.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-
-    def save(self, key: str, content: bytes) -> None:
-        draft = self.draft(key)
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._path(key))
-
-    def read(self, key: str) -> Finished | None:
-        """A finished part, None if it is missing or damaged."""
-        try:
-            return Finished.from_bytes(self._path(key).read_bytes())
-        except (FileNotFoundError, InputError):
-            return None
-
-    def draft(self, name: str) -> Path:
-        """A temporary path for this process."""
-        return self.folder / f"{name}.{os.getpid()}.draft"
-
-    def clear(self) -> None:
-        """Delete the files of the batch, and the folder if nothing else is in it."""
-        for path in self.folder.iterdir():
-            if path.suffix in (SUFFIX, ".draft"):
-                path.unlink(missing_ok=True)
-        self.leave()
-
-    def leave(self) -> None:
-        """Delete the folder if it is empty."""
-        try:
-            self.folder.rmdir()
-        except OSError:
-            return
-
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{SUFFIX}"
+    rows: int
+    failures: Sequence[tuple[int, str]]
+    transient: int

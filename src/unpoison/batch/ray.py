@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unpoison.batch.parts import Part, PartWork
+from unpoison.batch.parts import Finished, Part
+from unpoison.batch.screener import BatchScreener
 from unpoison.errors import OptionError, UnpoisonError, WorkerError
 from unpoison.utils.extras import require
 
@@ -20,14 +22,14 @@ MAX_PARTS = 1024
 """Parts in one Ray data set."""
 
 
-def on_ray(work: PartWork, parts: Iterable[Part], workers: int | None) -> Iterator[bytes]:
+def on_ray(screener: BatchScreener, parts: Iterable[Part], workers: int | None) -> Iterator[Finished]:
     """Process the parts on Ray actors, and yield the results in order.
 
     Uses the Ray cluster of this process, else that of RAY_ADDRESS, else starts one on this machine and stops it at the
     end. The nodes need the same version of unpoison and the models, but not the file.
 
     Args:
-        work: Screens a part.
+        screener: Screens a part.
         parts: Read lazily.
         workers: Actors, one processor each; None for as many as Ray has processors.
 
@@ -44,7 +46,7 @@ def on_ray(work: PartWork, parts: Iterable[Part], workers: int | None) -> Iterat
     try:
         actors = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         for window in _windows(parts):
-            yield from _process_window(ray, work.per_worker(actors), window, actors)
+            yield from _process_window(ray, screener.shared_by(actors), window, actors)
     except ray.exceptions.RayError as error:
         raise WorkerError(f"Ray gave up: {str(error).strip().splitlines()[-1]}") from error
     finally:
@@ -76,12 +78,12 @@ def _windows(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield window
 
 
-def _process_window(ray: Any, work: PartWork, window: list[Part], actors: int) -> Iterator[bytes]:
+def _process_window(ray: Any, screener: BatchScreener, window: list[Part], actors: int) -> Iterator[Finished]:
     class Actor:
         """Defined here, so that Ray sends it by value."""
 
         def __call__(self, table: Any) -> dict[str, list[Any]]:
-            return _actor_batch(work, table)
+            return _actor_batch(screener, table)
 
     rows = [{name: getattr(part, name) for name in Part.__slots__} for part in window]
     given = ray.data.from_items(rows, override_num_blocks=len(rows))
@@ -94,18 +96,19 @@ def _process_window(ray: Any, work: PartWork, window: list[Part], actors: int) -
     for row in done.iter_rows():
         if row["refused"] is not None:
             raise OptionError(row["refused"])
-        yield row["finished"]
+        yield Finished(row["lines"], *json.loads(row["counts"]))
 
 
-def _actor_batch(work: PartWork, table: Any) -> dict[str, list[Any]]:
+def _actor_batch(screener: BatchScreener, table: Any) -> dict[str, list[Any]]:
     """One batch in an actor; the table may be shared memory and is only read."""
-    columns: dict[str, list[Any]] = {"finished": [], "refused": []}
+    columns: dict[str, list[Any]] = {"lines": [], "counts": [], "refused": []}
     for row in table.to_pylist():
         part = Part(**{**row, "lines": tuple(row["lines"])})
         try:
-            finished, refused = work(part), None
+            (lines, *counts), refused = screener.screen_part(part), None
         except UnpoisonError as error:
-            finished, refused = b"", str(error)
-        columns["finished"].append(finished)
+            lines, counts, refused = b"", [], str(error)
+        columns["lines"].append(lines)
+        columns["counts"].append(json.dumps(counts))
         columns["refused"].append(refused)
     return columns

@@ -7,18 +7,20 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from unpoison.batch.parts import MAX_ROWS, Finished, Part, PartWork, Shards, cut
+from unpoison.batch.parts import MAX_ROWS, Finished, Part, cut
 from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import BatchScreener
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
-from unpoison.io.file_rows import Source
 from unpoison.io.files import open_source
+from unpoison.io.journal import Journal, read_rows, write_rows
 from unpoison.io.output import check_rows_name, not_the_input
 from unpoison.utils.checks import among, at_least
+from unpoison.utils.files import Closing, lock_file
 from unpoison.utils.processes import process_map
 from unpoison.utils.threads import parallel_map
 
@@ -67,9 +69,9 @@ def run(
 ) -> None:
     """Screen a file of rows into another, in order, however long it is.
 
-    Finished parts are stored in `OUTPUT.parts`; at the end the output is written atomically and the folder deleted.
-    After an interruption the same command resumes, and the output has the same bytes. A part is reused if its rows, the
-    screener's settings and the package's version are the same and no model failed in it.
+    Finished parts are in `OUTPUT.part`, which is renamed at the end; `OUTPUT.parts` lists them. After an interruption
+    the same command resumes, and the output has the same bytes. It starts at the first part whose rows, settings or
+    version of the package have changed, or in which a model failed.
 
     Args:
         source: As `screen` takes it: JSON Lines, CSV, JSON, Parquet (by its suffix), or `-` for standard input.
@@ -90,87 +92,97 @@ def run(
     workers = None if workers is None else at_least("workers", workers, 1)
     limit = None if limit is None else at_least("limit", limit, 1)
     with open_source(source) as opened:
-        batch = _Batch(opened, screener, engine, workers, limit, progress)
-        if output == "-":
-            for finished in batch.run_parts(None, []):
-                sys.stdout.buffer.write(finished.lines)
-                sys.stdout.buffer.flush()
-        else:
-            not_the_input(Path(output), source)
-            check_rows_name(Path(output))
-            batch.into(Path(output))
+        parts = cut(opened, most=ASKING_ROWS if screener.generator else MAX_ROWS, limit=limit)
 
+        def tell(finished: Finished, part: Part, *, resumed: bool = False) -> None:
+            progress(Progress(opened.name, finished, part.position, opened.size, resumed))
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    source: Source
-    screener: BatchScreener
-    engine: str
-    workers: int | None
-    limit: int | None
-    progress: Callable[[Progress], None]
+        taken = deque[Part]()
 
-    def into(self, output: Path) -> None:
-        """Write the output file atomically."""
-        if output.is_dir():
-            raise OptionError(f"{output} is a folder; name a file")
-        shards = Shards(output.with_name(f"{output.name}.parts"))
-        try:
-            keys = list[str]()
-            for _ in self.run_parts(shards, keys):
-                pass
-            draft = shards.draft("output")
-            with draft.open("wb") as file:
-                file.writelines(part.lines for part in _read_parts(shards, keys))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(output)
-            shards.clear()
-        finally:
-            shards.leave()
-
-    def run_parts(self, shards: Shards | None, keys: list[str]) -> Iterator[Finished]:
-        """Process the unfinished parts and yield them in order; `keys` is filled with the keys of all parts."""
-        work = PartWork(self.screener)
-        purpose, waiting = work.purpose, deque[tuple[str, int]]()
-
-        def parts() -> Iterator[Part]:
-            for part in cut(self.source, most=ASKING_ROWS if self.screener.generator else MAX_ROWS, limit=self.limit):
-                if shards is not None:
-                    keys.append(part.key(purpose))
-                    done = shards.read(keys[-1])
-                    if done is not None and not done.transient:
-                        self._tell(done, part.position, resumed=True)
-                        continue
-                waiting.append((keys[-1] if keys else "", part.position))
+        def take(parts: Iterable[Part]) -> Iterator[Part]:
+            for part in parts:
+                taken.append(part)
                 yield part
 
-        if self.engine == "ray":
-            contents = on_ray(work, parts(), self.workers)
-        else:
-            contents = _on_this_machine(work, parts(), self.workers or usual_workers(self.screener))
-        for content in contents:
-            key, position = waiting.popleft()
-            if shards is not None:
-                shards.save(key, content)
-            finished = Finished.from_bytes(content)
-            self._tell(finished, position)
-            yield finished
+        def screened(parts: Iterable[Part]) -> Iterator[tuple[Part, Finished]]:
+            for finished in (on_ray if engine == "ray" else _on_this_machine)(screener, take(parts), workers):
+                yield (part := taken.popleft()), finished
+                tell(finished, part)
 
-    def _tell(self, finished: Finished, position: int, *, resumed: bool = False) -> None:
-        self.progress(Progress(self.source.name, finished, position, self.source.size, resumed))
-
-
-def _read_parts(shards: Shards, keys: list[str]) -> Iterator[Finished]:
-    for key in keys:
-        finished = shards.read(key)
-        if finished is None:
-            raise InputError(f"{shards.folder} lost a part, perhaps to another run; run the same command again")
-        yield finished
+        if output == "-":
+            for _, finished in screened(parts):
+                sys.stdout.buffer.write(finished.lines)
+                sys.stdout.buffer.flush()
+            return
+        not_the_input(Path(output), source)
+        check_rows_name(Path(output))
+        with Draft(Path(output)) as draft:
+            for part, finished in screened(draft.resume(parts, screener.purpose, tell)):
+                draft.append(part, finished)
+            draft.finish()
 
 
-def _on_this_machine(work: PartWork, parts: Iterable[Part], workers: int) -> Iterator[bytes]:
-    """Process the parts in parallel, and yield the results in order.
+class Draft(Closing):
+    """The unfinished output, `OUTPUT.part`, and the journal of its parts, `OUTPUT.parts`.
+
+    Args:
+        output: The file to write.
+
+    Raises:
+        OptionError: It is a folder.
+        InputError: Another process writes it.
+        OSError: It cannot be written.
+    """
+
+    def __init__(self, output: Path) -> None:
+        if output.is_dir():
+            raise OptionError(f"{output} is a folder; name a file")
+        self._output = output
+        self._path, self._record = output.with_name(f"{output.name}.part"), output.with_name(f"{output.name}.parts")
+        self._file = self._path.open("ab")
+        if not lock_file(self._file.fileno()):
+            self._file.close()
+            raise InputError(f"another process writes {self._path}; wait for it, or end it first")
+
+    def resume(self, parts: Iterator[Part], purpose: str, tell: Callable[..., None]) -> Iterator[Part]:
+        """The parts that are still to be done; tells those that are done."""
+        self._purpose, done, end = purpose, list[dict[str, Any]](), 0
+        rows, size = read_rows(self._record), self._file.tell()
+        for row, part in zip(rows, parts):
+            if row["key"] != part.key(purpose) or row["transient"] or row["end"] > size:
+                parts = chain([part], parts)
+                break
+            done.append(row)
+            end = row["end"]
+            tell(Finished(b"", row["rows"], row["failures"], 0), part, resumed=True)
+        self._file.truncate(end)
+        write_rows(self._record, done)
+        return parts
+
+    def append(self, part: Part, finished: Finished) -> None:
+        """Write a part to disk."""
+        self._file.write(finished.lines)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        counts = {"rows": finished.rows, "failures": finished.failures, "transient": finished.transient}
+        with Journal(self._record) as journal:
+            journal.append({"key": part.key(self._purpose), "end": self._file.tell(), **counts}, sync=True)
+
+    def finish(self) -> None:
+        """Give the output its name."""
+        self._path.replace(self._output)
+        self._record.unlink()
+
+    def close(self) -> None:
+        """Close the files; without a part they are deleted."""
+        if not self._file.tell() and self._path.exists():
+            self._path.unlink()
+            self._record.unlink(missing_ok=True)
+        self._file.close()
+
+
+def _on_this_machine(screener: BatchScreener, parts: Iterable[Part], workers: int | None) -> Iterator[Finished]:
+    """Screen the parts in parallel, and yield the results in order.
 
     One worker is this process; several are threads for remote models, else processes (`process_map`).
 
@@ -178,11 +190,12 @@ def _on_this_machine(work: PartWork, parts: Iterable[Part], workers: int) -> Ite
         WorkerError: A process was killed, or ran out of memory.
         OptionError, UnknownNameError, MissingExtraError: The defense cannot be made; no row is to blame.
     """
-    work = work.per_worker(workers)
-    if workers > 1 and not waits(work.screener):
-        return process_map(work, parts, workers)
-    _ = work.screener.loaded  # once, not by each thread
-    return parallel_map(work, parts, workers, "unpoison-part")
+    workers = workers or usual_workers(screener)
+    screener = screener.shared_by(workers)
+    if workers > 1 and not waits(screener):
+        return process_map(screener.screen_part, parts, workers)
+    _ = screener.loaded  # once, not by each thread
+    return parallel_map(screener.screen_part, parts, workers, "unpoison-part")
 
 
 def waits(screener: BatchScreener) -> bool:

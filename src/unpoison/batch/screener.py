@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
+from unpoison import __version__
+from unpoison.batch.parts import Finished, Part
+from unpoison.core.registry import own_code
 from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
 from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
+from unpoison.io.file_rows import FileRow, json_line
 from unpoison.io.rows import Row, with_results
 from unpoison.runtime.limits import Limits
 
@@ -90,13 +97,46 @@ class BatchScreener:
         except (OptionError, MissingExtraError):
             raise
         except UnpoisonError as error:
-            return self.failure(str(error), transient=isinstance(error, (ModelError, StoreError)))
+            return _failure(str(error), transient=isinstance(error, (ModelError, StoreError)))
         except Exception as error:
-            return self.failure(f"{type(error).__name__}: {error}"[:MAX_ERROR], transient=True)
+            return _failure(f"{type(error).__name__}: {error}"[:MAX_ERROR], transient=True)
 
-    def failure(self, error: str, *, transient: bool = False) -> RowResults:
-        """The output for a row that was not screened."""
-        return RowResults({"error": error}, error, transient)
+    def shared_by(self, workers: int) -> BatchScreener:
+        """The same for each of several workers, which share the bound on model calls."""
+        return replace(self, in_flight=max(1, self.in_flight // workers))
+
+    def screen_part(self, part: Part) -> Finished:
+        """Screen the rows of a part.
+
+        Raises:
+            OptionError, UnknownNameError, MissingExtraError: The defense cannot be created; no row is to blame.
+        """
+        lines, failures, transient = list[bytes](), list[tuple[int, str]](), 0
+        for record in part.rows():
+            line, outcome = self._screen_record(record)
+            lines.append(line)
+            if outcome.error is not None:
+                failures.append((record.number, outcome.error))
+                transient += outcome.transient
+        return Finished(b"".join(lines), len(lines), failures, transient)
+
+    def _screen_record(self, record: FileRow) -> tuple[bytes, RowResults]:
+        line = {"line": record.number}
+        outcome = self.outcome(record.fields) if record.error is None else _failure(record.error)
+        try:
+            return json_line(with_results(record.fields or line, **outcome.results)), outcome
+        except (TypeError, ValueError, RecursionError) as error:  # a third party's defense, or a deeply nested row
+            outcome = _failure(f"the result cannot be written as JSON: {error}")
+            return json_line(with_results(line, **outcome.results)), outcome
+
+    @property
+    def purpose(self) -> str:
+        """Everything that determines the output of a row, as text."""
+        models = (self.encoder, self.generator, self.nli)
+        settings: list[object] = [__version__, self.defense, *models, own_code(self.defense)]
+        if self.sources is not None:
+            settings += [self.sources, self.learn, sha256(Path(self.sources).read_bytes()).hexdigest()]
+        return json.dumps(settings)
 
     @cached_property
     def loaded(self) -> Defense:
@@ -125,3 +165,8 @@ class BatchScreener:
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _failure(error: str, *, transient: bool = False) -> RowResults:
+    """The output for a row that was not screened."""
+    return RowResults({"error": error}, error, transient)

@@ -55,7 +55,7 @@ Examples:
   retrieve "who is it" | unpoison screen -d trustrag --html page.html -
 
 With --workers or --engine a file is screened in parts, in order. After an interruption the same command resumes;
-finished parts are in OUTPUT.parts until then.
+finished parts are in OUTPUT.part until then.
 
 Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none could be.
 """
