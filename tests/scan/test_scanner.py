@@ -14,6 +14,9 @@ from unpoison.errors import InputError, OptionError
 from unpoison.scan import Document, Scan, scan
 from unpoison.scan.collection import collect_documents
 from unpoison.scan.engine import Engine
+from unpoison.scan.findings import Finding
+from unpoison.scan.report import sarif
+from unpoison.types import Span
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +195,22 @@ def test_any_texts_can_be_scanned(texts: list[str]) -> None:
     assert sorted(finding.text for finding in result) == sorted(texts)
     for finding in result:
         assert all(0 <= span.start <= span.end <= len(finding.text) for span in finding.spans)
+
+
+def test_sarif_quotes_an_address_and_the_first_span_is_the_place() -> None:
+    spans = (Span(4, 7, 0.9, "hidden"), Span(0, 3, 0.8, "order"))
+    finding = Finding("a", 0.8, True, spans, ("it hides",), None, (), "one\ntwo", source="a page\ud800#2.md")
+    (run,) = sarif(Scan((finding,), 2), "docs", "docs")["runs"]
+    (result,) = run["results"]
+    assert result["locations"] == [
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "docs/a%20page?#2.md"},
+                "region": {"startLine": 2, "charOffset": 4, "charLength": 3},
+            },
+            "logicalLocations": [{"name": "a", "kind": "resource"}],
+            "message": {"text": "hidden"},
+        }
+    ]
+    assert [place["id"] for place in result["relatedLocations"]] == [1]
+    assert (result["level"], run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"]) == ("warning", result["ruleId"])

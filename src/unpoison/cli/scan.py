@@ -175,8 +175,6 @@ def _write(
         flagged = scan_result.flagged
         title = "flagged" if flagged else "nothing is flagged; the most suspicious"
         show(_table(title, flagged or scan_result.findings[:5]), "")
-        if contested := [finding for finding in scan_result.changed if not finding.flagged]:
-            show(_table("not flagged: near-copies, one of which was changed", contested), "")
 
 
 def _table(title: str, findings: Sequence[Finding]) -> Any:
@@ -210,9 +208,7 @@ def _summary(scan_result: Scan) -> str:
     notes = "".join(f"; {note}" for note in scan_result.notes)
     groups = len({finding.group for finding in scan_result.flagged if finding.group})
     together = f", some in {count_noun(groups, 'group')}" if groups else ""
-    differing = len(scan_result.changed)
-    changed = f"; {count_noun(differing, 'document')} with a number or name unlike a near-copy's" if differing else ""
     return (
         f"judged {count_noun(len(scan_result.findings), 'document')} of {scan_result.documents:,}; "
-        f"flagged {len(scan_result.flagged):,}{together}{changed}{notes}"
+        f"flagged {len(scan_result.flagged):,}{together}{notes}"
     )

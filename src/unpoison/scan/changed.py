@@ -1,18 +1,15 @@
-"""Numbers and names that differ between near-copies: which document was changed, by source, age and support.
+"""Documents that differ from a near-copy in one or two numbers or names, and which of the two was changed.
 
-A lie is often a true page with one number changed. The suspect is the document of the less trusted source, the newer
-one, or the one with less support. Without such evidence neither is flagged, and both are reported.
+A lie is often a true page with one number changed. The suspect is the document of the less trusted source, or the newer
+one. Without such evidence both are suspicious, but below the usual threshold.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import timedelta
-from math import inf
-from typing import Any, Literal, NamedTuple
-from zlib import crc32
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +19,29 @@ from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Document
 from unpoison.sources.sources import Sources
 from unpoison.text.analysis import analysis
-from unpoison.text.changed_words import ChangedWords, changed_words
-from unpoison.text.near_duplicates import FoldedText, most_shared, split_words
+from unpoison.text.answer_forms import read_answer
+from unpoison.text.near_duplicates import FoldedText, differ, differences, with_unit
+from unpoison.text.questions import read_question
 
-__all__ = ["OPEN", "Change", "Changes", "changes", "copy_candidates"]
+__all__ = ["OPEN", "Change", "Changes", "changes"]
 
 SURE, LIKELY, OPEN = 0.95, 0.85, 0.45
-"""Suspicion with two pieces of evidence, with one, and of both documents without any."""
+"""Suspicion if source and age are evidence, if one is, and if none is."""
 
-MAX_PLACES = 2
-"""Maximum number of places that differ from near-copies; more are the blanks of a template."""
+MIN_SHARED, MIN_SHARE = 6, 0.8
+"""Minimum number and share of common words of near-copies."""
 
-MAX_SHARE = 0.04
-"""Maximum share of documents with a difference; more come from templates."""
+MAX_CHANGES = 2
+"""Maximum number of differences, and of places that differ from near-copies; more are the blanks of a template."""
 
-FEWEST = 10
-"""Number of such documents that are reported in any case."""
+MAX_WORDS = 4
+"""Maximum words of a name."""
+
+SUBJECT_WORDS = 3
+"""A difference among this number of first words is the subject: the documents are a series, by one template."""
+
+MAX_SHARE, FEWEST = 0.04, 10
+"""Maximum share of documents with a difference, unless there are only so few; more come from templates."""
 
 OLDER = timedelta(hours=1)
 """Documents closer in time are simultaneous, such as copied files."""
@@ -45,69 +49,22 @@ OLDER = timedelta(hours=1)
 TRUST_GAP = 0.1
 """Minimum difference of trust between two sources."""
 
-Side = Literal["ours", "theirs"]
+_COUNTED = read_question("how many")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A difference from a near-copy, and the evidence which of the two documents was changed.
+class Change(NamedTuple):
+    """A difference from a near-copy.
 
     Attributes:
-        near_copy: The id of the near-copy.
-        words: The one or two differences, with the words of both documents.
+        reason: The finding as a sentence, with the words of both documents.
         start, end: The region of the first difference in the unit's body.
         suspicion: The suspicion of the document, in [0, 1].
-        better_source, older, more_company: The side with the better source, the older one, and the one with more
-            support; None if unknown or equal.
-        company: Number of independent documents that support each side.
     """
 
-    near_copy: str
-    words: tuple[ChangedWords, ...]
+    reason: str
     start: int
     end: int
     suspicion: float
-    better_source: Side | None
-    older: Side | None
-    more_company: Side | None
-    company: tuple[int, int]
-
-    @property
-    def suspect(self) -> bool:
-        """Whether evidence says that this document was changed, rather than the near-copy."""
-        return self.suspicion > OPEN
-
-    def __str__(self) -> str:
-        """The finding as a sentence."""
-        name = clip(self.near_copy)
-        what = f"one {self.words[0].kind}" if len(self.words) == 1 else "two numbers or names"
-        words = "; ".join(f"{clip(change.ours)} here, {clip(change.theirs)} there" for change in self.words)
-        return f"it differs from {name} in {what}: {words}; {self._verdict(name)}"
-
-    def _verdict(self, name: str) -> str:
-        ours, theirs = self.company
-        told = (
-            (self.better_source, "is of a more trusted source", "is of a less trusted source"),
-            (self.older, "is older", "is newer"),
-            (self.more_company, f"has more company ({theirs} to {ours})", f"has less company ({theirs} to {ours})"),
-        )
-        good = [words for side, words, _ in told if side == "theirs"]
-        bad = [words for side, _, words in told if side == "ours"]
-        if not good and not bad:
-            return "nothing tells which of the two was changed"
-        return ", but ".join(" and ".join(words) for words in (good, bad) if words).join((f"{name} ", ""))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The field `changed` of `scan --json`."""
-        return {
-            "near_copy": self.near_copy,
-            "words": [{"kind": one.kind, "ours": one.ours, "theirs": one.theirs} for one in self.words],
-            "suspect": self.suspect,
-            "better_source": self.better_source,
-            "older": self.older,
-            "more_company": self.more_company,
-            "company": {"ours": self.company[0], "theirs": self.company[1]},
-        }
 
 
 class Changes(NamedTuple):
@@ -122,93 +79,117 @@ class Changes(NamedTuple):
     withheld: int = 0
 
 
+class _Words(NamedTuple):
+    """The words of both texts at a difference, and their range in ours."""
+
+    ours: str
+    theirs: str
+    place: tuple[int, int]
+
+
 def changes(collection: ScanCollection, wanted: NDArray[np.bool_], sources: Sources | None = None) -> Changes:
-    """Find the units that differ from a near-copy in one or two numbers or names.
+    """Find the units that differ from a near-copy among their neighbours in one or two numbers or names.
 
     Args:
         collection: The documents.
         wanted: The units to check, shape (units,).
         sources: The policy or history that says which sources to trust; None without one.
 
-    Complexity: O(n log n) time for n words: a unit is compared with the few that share most of its sketch.
+    Complexity: O(n) time for n words.
     """
-    by_unit, owner = dict[int, Change](), collection.owner
-    for unit, alike in sorted(copy_candidates(unit.body for unit in collection.units).items()):
-        others = [other for other in alike if owner[other] != owner[unit]]
-        change = _change(collection, unit, others, sources) if wanted[unit] else None
-        if change is not None:
-            by_unit[unit] = change
+    judged = ((unit, _change(collection, unit, sources)) for unit in np.flatnonzero(wanted).tolist())
+    by_unit = {unit: change for unit, change in judged if change is not None}
     documents = len({int(collection.owner[unit]) for unit in by_unit})
     if documents > max(FEWEST, MAX_SHARE * len(collection.documents)):
         return Changes({}, documents)
     return Changes(by_unit)
 
 
-def _change(collection: ScanCollection, unit: int, others: Sequence[int], sources: Sources | None) -> Change | None:
+def _change(collection: ScanCollection, unit: int, sources: Sources | None) -> Change | None:
     """The difference with the highest suspicion."""
     folded = analysis(collection.units[unit].body).part(FoldedText)
     equal = [unit]
-    rivals = defaultdict[tuple[tuple[int, int], ...], list[tuple[int, tuple[ChangedWords, ...]]]](list)
-    for other in others:
-        words = changed_words(folded, analysis(collection.units[other].body).part(FoldedText))
+    rivals = defaultdict[tuple[tuple[int, int], ...], list[tuple[int, list[_Words]]]](list)
+    for other in collection.near[unit].tolist():
+        words = None if other < 0 else _changed_words(folded, analysis(collection.units[other].body).part(FoldedText))
         if words:
             rivals[tuple(one.place for one in words)].append((other, words))
         elif words is not None:
             equal.append(other)
-    if len(rivals) > MAX_PLACES:
+    if len(rivals) > MAX_CHANGES:
         return None
     judged = list[Change]()
     for some in rivals.values():
-        fillings = Counter(tuple(one.theirs.casefold() for one in words) for _, words in some)
-        if len(fillings) > 1:
+        if len({tuple(one.theirs.casefold() for one in words) for _, words in some}) > 1:
             return None  # three versions: the blank of a template
-        change = _judge(collection, equal, [other for other, _ in some], some[0][1], folded, sources)
+        mine, others = ([collection.documents[collection.owner[one]] for one in side] for side in (equal, dict(some)))
+        change = _judge(mine, others, some[0][1], folded, sources)
         judged += [] if change is None else [change]
     return max(judged, key=lambda change: change.suspicion, default=None)
 
 
+def _changed_words(left: FoldedText, right: FoldedText) -> list[_Words] | None:
+    """The numbers and names in which a text differs from a near-copy.
+
+    Returns:
+        Empty for equivalent texts. None if they are not near-copies, belong to a series, or differ in anything else.
+    """
+    places = differences(left, right)
+    if places is None:
+        return None
+    shared = len(left.words) - sum(b - a for (a, b), _ in places)
+    if shared < max(MIN_SHARED, MIN_SHARE * max(len(left.words), len(right.words))):
+        return None
+    found = dict[tuple[str, str], _Words]()
+    for place in places:
+        ours, theirs = left.slice(*place.left), right.slice(*place.right)
+        if not ours or not theirs:
+            return None
+        if not differ(ours, theirs):
+            continue
+        if _kind(ours) != _kind(theirs) or not _kind(ours) or place.left[0] < SUBJECT_WORDS:
+            return None
+        words = _Words(with_unit(left, place.left, ours), with_unit(right, place.right, theirs), place.left)
+        found.setdefault((ours, theirs), words)
+    return list(found.values()) if len(found) <= MAX_CHANGES else None
+
+
+def _kind(words: str) -> str:
+    """Whether some words are a number or a name; "" for neither."""
+    if any(map(str.isdigit, words)) or read_answer(words, _COUNTED).counts:
+        return "number"
+    return "name" if words[0].isupper() and len(words.split()) <= MAX_WORDS else ""
+
+
 def _judge(
-    collection: ScanCollection,
-    ours: Sequence[int],
-    theirs: Sequence[int],
-    words: tuple[ChangedWords, ...],
+    mine: Sequence[Document],
+    others: Sequence[Document],
+    words: Sequence[_Words],
     folded: FoldedText,
     sources: Sources | None,
 ) -> Change | None:
-    """The difference; None if the unit is the better version, or the titles distinguish the documents."""
-    mine, others = ([collection.documents[collection.owner[unit]] for unit in units] for units in (ours, theirs))
-    if _is_series(mine[0], others[0]):
+    """The difference; None if the document is the better version, or the titles distinguish the documents."""
+    titles = [FoldedText(side[0].passage.title or "").distinct for side in (mine, others)]
+    if titles[0] - titles[1] and titles[1] - titles[0]:
         return None
-    company = _company(mine, others)
-    better = _larger(_trust(mine, sources) - _trust(others, sources), TRUST_GAP)
-    older = None if _is_revision(mine, others) else _older(mine, others)
-    more = _larger(company[0] - company[1], 1)
-    # The policy of sources takes precedence: times and copies are easier to forge.
-    for_us = better == "ours" or (better is None and "ours" in (older, more))
-    against = (better == "theirs") + (older, more).count("theirs")
-    if better == "ours" or (for_us and not against):
+    trust = _trust(others, sources) - _trust(mine, sources)
+    age = 0.0 if _is_revision(mine, others) else _age(others, mine)
+    # The policy of sources takes precedence: times are easier to forge.
+    if trust <= -TRUST_GAP or (trust < TRUST_GAP and age <= -1):
         return None
-    first = min(others, key=lambda document: (_seconds(document), document.id))
+    evidence = [
+        text for text, holds in (("is of a more trusted source", trust >= TRUST_GAP), ("is older", age >= 1)) if holds
+    ]
+    name = clip(others[0].id)
+    verdict = f"{name} {' and '.join(evidence)}" if evidence else "nothing tells which of the two was changed"
+    told = "; ".join(f"{clip(one.ours)} here, {clip(one.theirs)} there" for one in words)
     start, end = words[0].place
     return Change(
-        first.id,
-        words,
+        f"it differs from {name}: {told}; {verdict}",
         folded.starts[start],
         folded.starts[end - 1] + len(folded.words[end - 1]),
-        OPEN if for_us or not against else SURE if against > 1 else LIKELY,
-        better,
-        older,
-        more,
-        company,
+        (OPEN, LIKELY, SURE)[len(evidence)],
     )
-
-
-def _seconds(document: Document) -> float:
-    return inf if document.added_at is None else document.added_at.timestamp()
-
-
-def _larger(difference: float, least: float) -> Side | None:
-    return None if abs(difference) < least else "ours" if difference > 0 else "theirs"
 
 
 def _trust(documents: Sequence[Document], sources: Sources | None) -> float:
@@ -218,108 +199,18 @@ def _trust(documents: Sequence[Document], sources: Sources | None) -> float:
     return max(standing.trust for standing in sources.standings("", [document.passage for document in documents]))
 
 
-def _site(document: Document) -> str:
-    """The origin of its web address; "" for a file or a collection, which do not tell the author."""
-    return document.passage.origin if "://" in (document.passage.source or "") else ""
-
-
-def _company(mine: Sequence[Document], others: Sequence[Document]) -> tuple[int, int]:
-    """Number of independent sources on each side: authors or sites; a site on both sides is ignored."""
-    shared = set(map(_site, mine)) & set(map(_site, others))
-
-    def voice(document: Document) -> tuple[str, str]:
-        site = _site(document)
-        return (site, document.author or "") if document.author or (site and site not in shared) else ("", document.id)
-
-    return len(set(map(voice, mine))), len(set(map(voice, others)))
-
-
 def _is_revision(mine: Sequence[Document], others: Sequence[Document]) -> bool:
     """Whether one author at one site wrote all of them: the newer ones are corrections."""
-    authors = {(_site(document), document.author) for document in (*mine, *others)}
-    return len(authors) == 1 and all(author for _, author in authors)
+    sites = {
+        document.passage.origin if "://" in (document.passage.source or "") else "" for document in (*mine, *others)
+    }
+    authors = {document.author for document in (*mine, *others)}
+    return len(sites) == len(authors) == 1 and all(authors)
 
 
-def _older(mine: Sequence[Document], others: Sequence[Document]) -> Side | None:
-    """The side with the first document; None unless all documents have a time."""
+def _age(mine: Sequence[Document], others: Sequence[Document]) -> float:
+    """How much older the first document of mine is, in units of `OLDER`; 0 unless all documents have a time."""
     times = [[document.added_at for document in side if document.added_at is not None] for side in (mine, others)]
     if sum(map(len, times)) < len(mine) + len(others):
-        return None
-    return _larger((min(times[1]) - min(times[0])) / OLDER, 1)
-
-
-def _is_series(one: Document, other: Document) -> bool:
-    """Whether the titles distinguish them: each has a word that the other lacks."""
-    left, right = (FoldedText(document.passage.title or "").distinct for document in (one, other))
-    return bool(left - right and right - left)
-
-
-SKETCH = 8
-"""Number of hashes in a sketch."""
-
-MIN_SHARED = 2
-"""Minimum number of shared hashes of near-copies: texts with one equal sentence often share one."""
-
-MIN_LENGTH = 0.7
-"""Minimum ratio of the lengths of two near-copies."""
-
-REMEMBERED_WORDS = 2**18
-"""Maximum number of cached word hashes."""
-
-_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
-"""Odd factors, one for each position in a run; the upper bits of the sum are mixed."""
-
-
-def copy_candidates(texts: Iterable[str]) -> dict[int, list[int]]:
-    """For each text, the other texts that share most of its sketch.
-
-    A sketch is the smallest hashes of a text's runs of three words (Broder, 1997, "On the resemblance and containment
-    of documents"). One changed word touches three runs, so near-copies share most of their sketch.
-
-    Args:
-        texts: n texts of any language.
-
-    Complexity: O(n) time for n words, O(texts) memory. In a large group of copies each text gets some of the others.
-    """
-    cache = dict[str, int]()
-    sketches, lengths = list[NDArray[np.uint64]](), list[int]()
-    for text in texts:
-        sketches.append(_sketch(text, cache))
-        lengths.append(len(text))
-    number = np.repeat(np.arange(len(sketches)), [len(sketch) for sketch in sketches])
-    value = np.concatenate([np.zeros(0, np.uint64), *sketches])
-    order = np.lexsort((number, value))
-    number, value = number[order], value[order]
-    same, several = value[1:] == value[:-1], np.zeros(len(value), bool)
-    several[1:] |= same
-    several[:-1] |= same
-    candidates = dict[int, list[int]]()
-    for left, others in most_shared(number[several], value[several], len(sketches), MIN_SHARED).items():
-        for right in others:
-            if min(lengths[left], lengths[right]) < MIN_LENGTH * max(lengths[left], lengths[right]):
-                continue
-            candidates.setdefault(left, []).append(right)
-            candidates.setdefault(right, []).append(left)
-    return candidates
-
-
-def _sketch(text: str, cache: dict[str, int]) -> NDArray[np.uint64]:
-    """The smallest distinct hashes of a text's runs of three words, shape (at most SKETCH,)."""
-    codes = list[int]()
-    for word in split_words(text):
-        code = cache.get(word)
-        if code is None:
-            code = cache[word] = crc32(word.encode("utf-8", "surrogatepass"))
-        codes.append(code)
-    if len(cache) > REMEMBERED_WORDS:
-        cache.clear()
-    if len(codes) < len(_FACTORS):
-        return np.zeros(0, np.uint64)
-    word_hashes = np.array(codes, np.uint64)
-    count = len(codes) - len(_FACTORS) + 1
-    runs = sum((word_hashes[i : i + count] + np.uint64(1)) * factor for i, factor in enumerate(_FACTORS))
-    runs = np.asarray(runs ^ (runs >> np.uint64(29))) * _FACTORS[1]
-    runs ^= runs >> np.uint64(32)
-    if count > 4 * SKETCH:  # some spare for repeated runs
-        runs = np.partition(runs, 4 * SKETCH)[: 4 * SKETCH]
-    return np.unique(runs)[:SKETCH]
+        return 0.0
+    return (min(times[1]) - min(times[0])) / OLDER

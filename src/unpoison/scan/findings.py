@@ -39,7 +39,6 @@ class Finding:
         text: The caller's text.
         source, author, added_at: From its metadata, None if missing.
         notes: Warnings from reading the document.
-        changed: A number or name that differs from a near-copy's; None without one, or if this is the better version.
     """
 
     id: str
@@ -54,7 +53,6 @@ class Finding:
     author: str | None = None
     added_at: datetime | None = None
     notes: tuple[str, ...] = ()
-    changed: Change | None = None
 
     @property
     def allow(self) -> str:
@@ -76,7 +74,6 @@ class Finding:
             "neighbours": list(self.neighbours),
             **({"allow": self.allow} if self.flagged else {}),
             **{name: value for name, value in origin.items() if value is not None},
-            **({} if self.changed is None else {"changed": self.changed.to_dict()}),
             **({"notes": list(self.notes)} if self.notes else {}),
         }
 
@@ -99,11 +96,6 @@ class Scan:
     def flagged(self) -> tuple[Finding, ...]:
         """The documents above the threshold."""
         return tuple(finding for finding in self.findings if finding.flagged)
-
-    @property
-    def changed(self) -> tuple[Finding, ...]:
-        """Documents with a number or name that differs from a near-copy's, flagged or not."""
-        return tuple(finding for finding in self.findings if finding.changed is not None)
 
     def groups(self) -> dict[str, tuple[Finding, ...]]:
         """The groups with their members, most suspicious first."""
@@ -210,11 +202,6 @@ def _make_finding(
         author=document.author,
         added_at=document.added_at,
         notes=document.notes,
-        changed=max(
-            (evidence.changed[unit] for unit in units if unit in evidence.changed),
-            key=lambda change: change.suspicion,
-            default=None,
-        ),
     )
 
 
@@ -238,7 +225,7 @@ def _reasons(
         change = evidence.changed[unit]
         at = raw.find(piece.body, piece.start, piece.end)
         place = (piece.start, piece.end) if at < 0 else (at + change.start, at + change.end)
-        weighted_reasons.append((change.suspicion, str(change), place))
+        weighted_reasons.append((change.suspicion, change.reason, place))
     demand, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
     if demand is not None and rarity >= WORTH_NAMING:
         quote = piece.body[demand.start : demand.end]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.scan.changed import changes
+from unpoison.scan.changed import OPEN, changes
 from unpoison.scan.collection import Groups, ScanCollection, collect_documents
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
@@ -156,7 +156,7 @@ def judge_documents(
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     suspicion[settled] = 0.0
     changed, withheld = changes(collection, wanted, sources)
-    suspects = {unit for unit, change in changed.items() if change.suspect}  # without evidence it is not suspicious
+    suspects = {unit for unit, change in changed.items() if change.suspicion > OPEN}
     groups = Groups(len(collection.documents))
     suspects.update(np.flatnonzero(suspicion >= SUSPICIOUS).tolist())
     groups.join_copies(suspects, collection.owner, near, collection.cosine)

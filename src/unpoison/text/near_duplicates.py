@@ -11,10 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from unpoison.text.answers import relation
@@ -23,10 +22,8 @@ from unpoison.text.tokens import ENGLISH_318, READ_WORD
 __all__ = [
     "FoldedText",
     "Frame",
-    "TokenDifference",
     "differ",
     "differences",
-    "most_shared",
     "near_copies",
     "split_words",
     "with_unit",
@@ -43,9 +40,6 @@ MAX_DIFFERENCES = 3
 
 MAX_DIFFERENCE_WORDS = 8
 """Maximum words of a difference in each text."""
-
-NEIGHBOURS = 8
-"""Number of neighbours with the same rare word to consider, on either side: among many copies the nearest suffice."""
 
 CANDIDATES = 16
 """Number of texts to compare with a text word by word, those with the most common words."""
@@ -182,34 +176,6 @@ def _candidates(read: Sequence[FoldedText]) -> Iterator[tuple[int, int]]:
         shared = has[i + 1 :] @ row
         enough = np.flatnonzero(shared >= np.maximum(MIN_SHARED_WORDS, SHARED * np.maximum(size[i + 1 :], size[i])))
         yield from ((i, i + 1 + j) for j in enough[np.argsort(-shared[enough], kind="stable")][:CANDIDATES].tolist())
-
-
-def most_shared(text: NDArray[np.int64], group: NDArray[Any], number: int, least: int = 1) -> dict[int, list[int]]:
-    """For each text, at most `CANDIDATES` later texts with the most common entries; ties in input order.
-
-    Args:
-        text: The text of each entry, ascending within a group, shape (n,).
-        group: The content of each entry, equal ones adjacent, shape (n,).
-        number: The number of texts.
-        least: Minimum number of common entries.
-
-    Complexity: O(n log n). An entry is paired with the next `NEIGHBOURS` of its group.
-    """
-    steps = np.arange(len(text))[:, None] + np.arange(1, NEIGHBOURS + 1)
-    inside = steps < len(text)
-    steps = np.minimum(steps, len(text) - 1)
-    inside &= group[steps] == group[:, None]
-    pairs, first, count = np.unique(
-        (text[:, None] * number + text[steps])[inside], return_index=True, return_counts=True
-    )
-    pairs, first, count = pairs[count >= least], first[count >= least], count[count >= least]
-    left, right = np.divmod(pairs, number)
-    most: dict[int, list[int]] = {}
-    for pair in np.lexsort((first, -count, left)):
-        nearest = most.setdefault(int(left[pair]), [])
-        if len(nearest) < CANDIDATES:
-            nearest.append(int(right[pair]))
-    return most
 
 
 def _compare_texts(left: FoldedText, right: FoldedText) -> _Compared | None:

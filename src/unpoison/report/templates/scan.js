@@ -8,8 +8,7 @@ try { decisions = JSON.parse(localStorage.getItem(storage)) || {}; } catch { dec
 function shown(article) {
   const filter = document.getElementById("filter").value, decision = article.dataset.decision || "";
   return filter === "all" || (filter === "open" && !decision) || filter === decision
-    || (filter === "flagged" && article.dataset.flagged === "true")
-    || (filter === "changed" && article.dataset.changed === "true");
+    || (filter === "flagged" && article.dataset.flagged === "true");
 }
 
 function draw() {
