@@ -105,11 +105,6 @@ TEXT = {"type": "string"}
             {"url": f"{BASE}/api/rag", "body": {"query": "{question}", "top_k": 4, "session_id": "{uuid}"}},
         ),
         (
-            "ask",
-            {"/query": {"get": {"parameters": [{"name": "q", "in": "query"}]}}},
-            {"url": f"{BASE}/query?q={{question}}"},
-        ),
-        (
             "plant",
             {"/docs/add": {"post": body(documents={"type": "array", "items": {"$ref": "#/components/schemas/Doc"}})}},
             {"body": {"documents": [{"page_content": "{text}", "metadata": {"canary": "{canary}"}}]}},
@@ -133,7 +128,6 @@ TEXT = {"type": "string"}
             {"file": "document"},
         ),
         ("remove", {"/docs/{id}": {"delete": {}}}, {"method": "DELETE", "url": f"{BASE}/docs/{{id}}"}),
-        ("remove", {"/delete": {"post": body(ids={"type": "array", "items": TEXT})}}, {"body": {"ids": ["{id}"]}}),
     ],
 )
 def test_shapes_of_operations(kind: str, paths: dict[str, Any], request_: dict[str, Any]) -> None:

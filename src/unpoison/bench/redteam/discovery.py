@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from unpoison.bench.redteam.http_client import Hosts, HttpClient, HttpReply
 from unpoison.bench.redteam.http_target import HttpTarget, ReplyPath
@@ -60,15 +60,14 @@ PASSAGES = ("passages", "context", "contexts", "documents", "source_documents", 
             "chunks", "results", "references", "retrieved", "docs")  # fmt: skip
 """Fields of a reply, most specific first."""
 
+METHODS = {"ask": "POST", "plant": "POST", "remove": "DELETE"}
 WORDS = {
     "ask": ("ask", "answer", "chat", "query", "question", "rag", "qa", "completions", "generate", "search", "invoke"),
     "plant": ("documents", "document", "docs", "add", "ingest", "upload", "index", "texts", "insert", "files"),
-    "remove": ("documents", "document", "docs", "texts", "files", "delete", "remove"),
+    "remove": ("documents", "document", "docs", "texts", "files"),
 }
-METHODS = {"ask": ("POST", "GET"), "plant": ("POST", "PUT"), "remove": ("DELETE", "POST")}
-"""Words in an operation's path and name, and its methods, most specific first."""
-REMOVING = frozenset(("delete", "remove"))
-NO_PLANTING = REMOVING | {"ask", "chat", "query", "search"}
+"""An operation's method, and words in its path and name, most specific first."""
+NO_PLANTING = frozenset(("ask", "chat", "query", "search", "delete", "remove"))
 
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 """Paths of an OpenAI-compatible chat endpoint, and of its list of models."""
@@ -235,13 +234,6 @@ class OpenApi:
         servers = values.get("servers")
         server = _mapping(servers[0]).get("url") if isinstance(servers, list) and servers else ""
         self._base = base + urlsplit(str(server or "")).path.rstrip("/")
-        operations = (
-            (method, path, _mapping(item)[method.lower()])
-            for path, item in _mapping(values.get("paths")).items()
-            for method in ("POST", "GET", "PUT", "DELETE")
-            if str(path).startswith("/") and isinstance(_mapping(item).get(method.lower()), Mapping)
-        )
-        self._operations: list[tuple[str, str, Mapping[str, Any]]] = list(islice(operations, MAX_OPERATIONS))
 
     def request(self, kind: str, at: str = "") -> dict[str, Any] | None:
         """The operation that fits best, or None.
@@ -250,27 +242,27 @@ class OpenApi:
             kind: `ask`, `plant` or `remove`.
             at: The path of the operation; "" for any.
         """
-        ranked = list[tuple[int, int, int]]()
-        for number, (method, path, described) in enumerate(self._operations):
-            names = f"{_PLACE.sub('', path)} {method.capitalize()} {described.get('operationId') or ''}"[:1000]
+        ranked = list[tuple[int, int, dict[str, Any]]]()
+        for number, (path, item) in enumerate(islice(_mapping(self._values.get("paths")).items(), MAX_OPERATIONS)):
+            described = _mapping(item).get(METHODS[kind].lower())
+            if not isinstance(described, Mapping):
+                continue
+            names = f"{_PLACE.sub('', str(path))} {described.get('operationId') or ''}"[:1000]
             words = frozenset(word.lower() for word in re.findall(r"[A-Z]?[a-z]{1,40}", names))
             known = [rank for rank, word in enumerate(WORDS[kind]) if word in words]
-            fits = {"ask": True, "plant": not words & NO_PLANTING, "remove": bool(words & REMOVING)}[kind]
-            if method in METHODS[kind] and ((known and fits) if not at else (self._base + path).endswith(at)):
-                ranked.append((METHODS[kind].index(method), min(known, default=0), number))
-        filled = (self._fill_request(kind, *self._operations[number]) for *_, number in sorted(ranked))
-        return next((one for one in filled if one is not None), None)
+            fits = bool(known) and (kind != "plant" or not words & NO_PLANTING)
+            if at:
+                fits = (self._base + str(path)).endswith(at)
+            if fits and (filled := self._fill_request(kind, str(path), described)):
+                ranked.append((min(known, default=0), number, filled))
+        return min(ranked, key=lambda one: one[:2])[2] if ranked else None
 
-    def _fill_request(self, kind: str, method: str, path: str, described: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _fill_request(self, kind: str, path: str, described: Mapping[str, Any]) -> dict[str, Any] | None:
         if kind == "remove":
             path = re.sub(r"\{[^{}/]{1,100}\}$", "{id}", path)
-        if set(_PLACE.findall(path)) - {"id" if kind == "remove" else ""}:
+        if not path.startswith("/") or set(_PLACE.findall(path)) - {"id" if kind == "remove" else ""}:
             return None  # the placeholder has no known value
-        parameters = described.get("parameters")
-        query = [self._resolve(one) for one in (parameters if isinstance(parameters, list) else [])[:MAX_MEMBERS]]
-        names = [str(one.get("name")) for one in query if one.get("in") == "query"]
-        pairs = "&".join(f"{quote(name)}={place}" for name in names if (place := _place(name, kind)))
-        filled: dict[str, Any] = {"method": method, "url": f"{self._base}{path}{'?' if pairs else ''}{pairs}"}
+        filled: dict[str, Any] = {"method": METHODS[kind], "url": f"{self._base}{path}"}
         content = _mapping(self._resolve(described.get("requestBody")).get("content"))
         form = min(map(str, content), key=lambda one: "json" not in one, default="")
         body = _mapping(content.get(form)).get("schema")
@@ -380,12 +372,9 @@ def _place(name: str, kind: str) -> str | None:
 
 def _default(schema: Mapping[str, Any]) -> Any:
     """A value for a required field of unknown meaning."""
-    given, choices = schema.get("default"), schema.get("enum")
-    if isinstance(given, (str, int, float, bool)):
-        return given
-    if isinstance(choices, list) and choices:
-        return choices[0]
-    return {"integer": 1, "number": 1.0, "boolean": False, "array": [], "object": {}}.get(str(schema.get("type")), "")
+    empty = {"integer": 1, "number": 1.0, "boolean": False, "array": [], "object": {}}.get(str(schema.get("type")), "")
+    choices = schema.get("enum")
+    return schema.get("default", choices[0] if isinstance(choices, list) and choices else empty)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
