@@ -13,10 +13,23 @@ from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
 from unpoison.report.pages import render
-from unpoison.report.pictures import PictureRow, claim_picture, similarity_graph
+from unpoison.report.pictures import similarity_graph
+from unpoison.sources.sources import Standing
 from unpoison.utils.plain_text import excerpt, plain
 
-__all__ = ["STATUS", "claim_line", "excerpt", "explain", "page", "plain", "preview", "sides", "table"]
+__all__ = [
+    "STATUS",
+    "SourceRow",
+    "claim_line",
+    "excerpt",
+    "explain",
+    "page",
+    "plain",
+    "preview",
+    "sides",
+    "sources_of",
+    "table",
+]
 
 MAX_MARKED = 20
 """Spans of one passage that are highlighted."""
@@ -110,7 +123,34 @@ def page(screenings: Sequence[Screening], remark: str = "") -> str:
     return render("screenings.html", screenings=shown, remark=remark, **HELPERS)
 
 
-def preview(screening: Screening, sources: Sequence[PictureRow], **more: object) -> str:
+class SourceRow(NamedTuple):
+    """One source of a screening.
+
+    Attributes:
+        name: The origin, "" for a passage without one.
+        level: Its standing (`sources.Standing`).
+        trust: The weight of its word, in [0, 1].
+        passages: Positions of its passages, ascending.
+    """
+
+    name: str
+    level: str
+    trust: float
+    passages: tuple[int, ...]
+
+
+def sources_of(standings: Sequence[Standing]) -> tuple[SourceRow, ...]:
+    """The sources in the order in which they first speak; a passage without an origin is a source of its own."""
+    rows: dict[str | int, SourceRow] = {}
+    for i, one in enumerate(standings):
+        key: str | int = one.origin or i
+        before = rows.get(key, SourceRow(one.origin, one.level, one.trust, ()))
+        strongest = max(before, SourceRow(one.origin, one.level, one.trust, ()), key=lambda row: row.trust)
+        rows[key] = strongest._replace(passages=(*before.passages, i))
+    return tuple(rows.values())
+
+
+def preview(screening: Screening, sources: Sequence[SourceRow], **more: object) -> str:
     """One screening with every number, in pieces for the slots of the playground.
 
     Args:
@@ -119,8 +159,8 @@ def preview(screening: Screening, sources: Sequence[PictureRow], **more: object)
         more: `answer` and `undefended`, or None; `threshold` and `probability` (shape (k,)), or None for both;
             `status`, `trust` and `reads` (`serve.playground`).
     """
-    picture, graph = claim_picture(screening, sources), similarity_graph(screening)
-    return render("preview.html", screening=screening, sources=sources, picture=picture, graph=graph, **HELPERS, **more)
+    graph = similarity_graph(screening)
+    return render("preview.html", screening=screening, sources=sources, graph=graph, **HELPERS, **more)
 
 
 class Piece(NamedTuple):

@@ -16,8 +16,7 @@ from fastapi.responses import HTMLResponse, Response
 from unpoison.defenses.base import Defense
 from unpoison.models.loading import can_write
 from unpoison.report.pages import render, resource
-from unpoison.report.pictures import sources_of
-from unpoison.report.rendering import STATUS, preview
+from unpoison.report.rendering import STATUS, preview, sources_of
 from unpoison.serve.replies import Json, Refusal
 from unpoison.serve.schemas import PlayRequest
 from unpoison.serve.screening_service import Preview, ServiceOfRequest, generator_of, query_of
