@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.examples import Example
 from unpoison.errors import InputError
 from unpoison.io.rows import Row, load_sample

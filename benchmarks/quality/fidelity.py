@@ -23,7 +23,9 @@ from benchmarks.data_option import evaluation_folder
 from benchmarks.quality import published_rules as rules
 from unpoison import Passage, Query, Radar
 from unpoison.beliefs import MemoryBeliefs, belief_key
-from unpoison.bench.evaluation import clean_contexts, load, load_passages, poison_candidates, prepend
+from unpoison.bench.evaluation.contexts import clean_contexts
+from unpoison.bench.evaluation.datasets import load, load_passages
+from unpoison.bench.evaluation.injection import poison_candidates, prepend
 from unpoison.core.registry import create
 from unpoison.models import FakeEncoder, FakeNLI, LexicalEncoder, LexicalNLI, ScriptedGenerator, load_encoder
 from unpoison.models.extractive import ExtractiveReader

@@ -18,7 +18,8 @@ import yaml
 
 from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.training.reader_data import unseen
-from unpoison.bench.evaluation import Grid, Runner
+from unpoison.bench.evaluation.grids import Grid
+from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.report import Report, as_markdown
 
 GRIDS = Path(__file__).resolve().parents[1] / "grids"

@@ -18,8 +18,9 @@ from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.guard_screens import Screened, screen_all
 from benchmarks.training.guard_data import measured_samples
 from unpoison import Guard
+from unpoison.algorithms.intervals import wilson
 from unpoison.bench.attacks.base import contains_answer
-from unpoison.bench.evaluation import load, wilson
+from unpoison.bench.evaluation.datasets import load
 
 CHECKS = ("hidden", "prompt_injection", "gibberish", "crafted")
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from benchmarks.quality.quality_cells import BENIGN, CANDIDATES
 from benchmarks.training.guard_data import Sample, measured_samples
-from unpoison.algorithms.intervals import bootstrap_ratio
-from unpoison.bench.evaluation import CellTally, Estimate, clean_contexts, load, wilson
+from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
+from unpoison.bench.evaluation.contexts import clean_contexts
+from unpoison.bench.evaluation.datasets import load
+from unpoison.bench.evaluation.records import CellTally
 from unpoison.cli.demo import plant as demo_planted
 from unpoison.io.rows import load_sample
 

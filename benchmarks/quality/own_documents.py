@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.data_option import evaluation_folder
 from unpoison import Answer, Guard, Passage, Sources, Vanilla
-from unpoison.bench.evaluation import matcher
+from unpoison.bench.evaluation.matchers import matcher
 from unpoison.retrieval import BM25Retriever
 from unpoison.text.languages import other_language
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.bench.evaluation import auroc, load
+from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.records import auroc
 from unpoison.defenses.perplexity import perplexity
 from unpoison.models import load_generator
 from unpoison.models.protocols import LogProbabilities

@@ -24,9 +24,10 @@ from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.quality_cells import AS_PUBLISHED, ATTACKS, BENIGN, CANDIDATES, SETS, WIKI, Cell, cells
 from unpoison import Query, __version__
 from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.intervals import bootstrap_ratio
+from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
 from unpoison.algorithms.ranking import best_first
-from unpoison.bench.evaluation import CellTally, Context, Estimate, tally, wilson
+from unpoison.bench.evaluation.contexts import Context
+from unpoison.bench.evaluation.records import CellTally, tally
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.models import CachedEncoder, load_encoder

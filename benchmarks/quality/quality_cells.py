@@ -6,17 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from unpoison.bench.evaluation import (
-    Context,
-    Example,
-    clean_contexts,
-    context_from_labels,
-    load,
-    load_passages,
-    poison_candidates,
-    prepend,
-    replace_at,
-)
+from unpoison.bench.evaluation.contexts import Context, clean_contexts, context_from_labels
+from unpoison.bench.evaluation.datasets import load, load_passages
+from unpoison.bench.evaluation.examples import Example
+from unpoison.bench.evaluation.injection import poison_candidates, prepend, replace_at
 
 CANDIDATES = 10
 """Passages per context, poison included."""

@@ -25,9 +25,8 @@ from typing import Any
 
 import yaml
 
-from unpoison.bench.evaluation import load
 from unpoison.bench.evaluation.contexts import Context, clean_contexts
-from unpoison.bench.evaluation.datasets import load_passages
+from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench, sibling_corpus
 from unpoison.models.prompts import Prompt

@@ -22,8 +22,9 @@ from benchmarks.training.guard_texts import agreeing, answered, brief, joined, p
 from benchmarks.training.split import held_out as held_out_of
 from benchmarks.training.split import share_of
 from unpoison.bench.attacks.base import contains_answer, with_question
-from unpoison.bench.evaluation import Context, Example, load, load_passages
-from unpoison.bench.evaluation.contexts import nearest, text_key
+from unpoison.bench.evaluation.contexts import Context, nearest, text_key
+from unpoison.bench.evaluation.datasets import load, load_passages
+from unpoison.bench.evaluation.examples import Example
 from unpoison.core.registry import create
 from unpoison.errors import InputError
 from unpoison.types import Passage

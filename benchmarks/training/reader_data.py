@@ -19,8 +19,8 @@ from benchmarks.training import guard_data
 from benchmarks.training.reader_texts import UNLABELLED, Pair, blanked, occurrences
 from benchmarks.training.reader_written import written
 from benchmarks.training.split import held_out, overlaps, rows, runs, words
-from unpoison.bench.evaluation import load_passages
 from unpoison.bench.evaluation.contexts import nearest
+from unpoison.bench.evaluation.datasets import load_passages
 from unpoison.core.passages import Passage
 
 __all__ = [

@@ -1,7 +1,7 @@
 """The target of `redteam.yaml`: the built-in sample behind Guard."""
 
 from unpoison import Guard, Rag
-from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.datasets import load
 from unpoison.retrieval import BM25Retriever
 
 passages = [one.passage for example in load("sample") for one in example.passages_by_label("clean", "gold")]

@@ -11,7 +11,7 @@ import pytest
 
 from contract.test_promises import QUERY, SHARKS, make
 from unpoison import Defense, Guard, Passage, Query, RagDefender, Screening
-from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.datasets import load
 from unpoison.core import registry
 from unpoison.errors import InputError
 from unpoison.models import ScriptedGenerator

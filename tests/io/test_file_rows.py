@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.bench.evaluation import load
-from unpoison.bench.evaluation.datasets import load_passages
+from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.errors import InputError
 from unpoison.io.files import CsvSource, JsonLinesSource, JsonSource, open_source
 from unpoison.io.rows import Row

@@ -118,7 +118,7 @@ def init(
     """
     import yaml
 
-    from unpoison.bench.evaluation import load
+    from unpoison.bench.evaluation.datasets import load
     from unpoison.bench.redteam.discovery import SEEDS, discover
     from unpoison.bench.redteam.http_client import Hosts
     from unpoison.bench.redteam.http_target import HttpTarget

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.bench.evaluation import load
+from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.bench.questions import document_of, make_questions, write_questions
 from unpoison.bench.questions.facts import Fact, facts_of

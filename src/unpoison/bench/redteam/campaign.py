@@ -14,7 +14,8 @@ from pathlib import Path
 from threading import Lock
 
 from unpoison.bench.attacks.base import Attack
-from unpoison.bench.evaluation import Example, load
+from unpoison.bench.evaluation.datasets import load
+from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.poisoning import craft_one
 from unpoison.bench.evaluation.runs import moment
 from unpoison.bench.evaluation.scenarios import make_attack
