@@ -172,9 +172,12 @@ def test_a_critique_in_words_is_read_and_what_it_lacks_is_worst(reply, scores) -
     assert (critique.relevance, critique.support, critique.utility) == scores
 
 
-@pytest.mark.parametrize("defense", ["vanilla", "grada:keep=2", "ragdefender", "trustrag:stages=1", "guard"])
-@pytest.mark.parametrize("architecture", ["replug", "self-rag", "blended"])
-def test_every_screening_defense_composes_with_every_architecture(tmp_path: Path, defense, architecture) -> None:
+@pytest.mark.parametrize(
+    ("defense", "architecture"),
+    [("vanilla", "replug"), ("grada:keep=2", "self-rag"), ("ragdefender", "blended"), ("trustrag:stages=1", "replug"),
+     ("guard", "self-rag")],
+)  # fmt: skip
+def test_a_screening_defense_composes_with_an_architecture(tmp_path: Path, defense, architecture) -> None:
     scenario = Scenario(
         "sample", attack="poisonedrag", poisons=1, policy="retrieve", defense=defense, generator="double",
         architecture=architecture, limit=1, k=4,

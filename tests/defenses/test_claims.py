@@ -211,8 +211,3 @@ def test_a_hostile_claim_cannot_play_the_sentence():
 def test_a_claim_is_checked(text: str, weight: float, passages: tuple[int, ...]):
     with pytest.raises(ValueError):
         Claim(text, weight, (), passages)
-
-
-def test_a_claim_as_a_row():
-    claim = Claim("x", 1.5, ("a",), (0, 2), ("q",))
-    assert Claim.from_dict(claim.to_dict()) == claim

@@ -5,7 +5,6 @@ import pytest
 
 from model_doubles import FakeCrossEncoder
 from unpoison import Grada, Passage
-from unpoison.errors import OptionError
 from unpoison.models import FakeEncoder
 
 QUERY = "capital france"
@@ -145,22 +144,3 @@ def test_what_rounding_leaves_of_zero_is_no_tie() -> None:
     screening = Grada().screen(query, ["alpha beta one two", "gamma delta epsilon one two", others])
     assert not screening.evidence["weights"][1].any()
     assert screening.verdicts[1].score == pytest.approx(0.05)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"variant": "pagerank"}, "variant must be one of hrsim, bm25, ebd"),
-        ({"alpha": -0.1}, "alpha must be a number of at least 0"),
-        ({"alpha": float("nan")}, "alpha must be a number of at least 0"),
-        ({"damping": 1.0}, r"damping must be a number in \[0, 1\), got 1"),
-        ({"keep": 0}, "keep must be a whole number of at least 1, got 0"),
-        ({"keep": 2.5}, "keep must be a whole number of at least 1, got 2.5"),
-        ({"keep": True}, "keep must be a whole number"),
-        ({"start": "nstart"}, "start must be one of uniform, query"),
-        ({"encoder": "word2vec"}, "no encoder 'word2vec'"),
-    ],
-)
-def test_options_out_of_range_are_refused(options: dict[str, object], says: str) -> None:
-    with pytest.raises(OptionError, match=says):
-        Grada(**options)  # type: ignore[arg-type]

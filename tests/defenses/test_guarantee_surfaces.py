@@ -32,13 +32,6 @@ def vote() -> Vote:
     return Vote(ScriptedGenerator(reads))
 
 
-def test_the_sentence() -> None:
-    assert guarantee_sentence(None, 5) == "Nothing is guaranteed: this method has no proof of its answers."
-    assert guarantee_sentence(0, 5) == "Nothing is guaranteed: one planted passage could change this answer."
-    assert guarantee_sentence(1, 5) == "This answer holds even if any one of the 5 passages is planted."
-    assert guarantee_sentence(2, 10) == "This answer holds even if any 2 of the 10 passages are planted."
-
-
 def test_json_has_number_sentence_and_rule() -> None:
     fields = vote().answer(QUESTION, PARIS + LYON).to_dict()
     assert (fields["guarantee"], fields["promise"]) == (1, guarantee_sentence(1, 6))

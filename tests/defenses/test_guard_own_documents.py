@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from unpoison import Guard, Passage, Sources, load_defense
-from unpoison.errors import OptionError
 from unpoison.models.passage_reader import Reading
 from unpoison.sources.allow import text_hash
 
@@ -163,22 +162,6 @@ def test_monitor_keeps_everything_and_says_what_would_go():
     watched = guard(mode="monitor").screen(WARRANTY, [LIE, TRUE])
     assert watched.dropped_indices == ()
     assert "60 months" in str(watched.verdicts[0].reason)
-
-
-@pytest.mark.parametrize(("name", "meant"), [("damaeg", "damage"), ("source", "sources")])
-def test_an_unknown_argument_is_answered_with_the_one_that_was_meant(name: str, meant: str):
-    with pytest.raises(OptionError, match=f"did you mean '{meant}'"):
-        Guard(**{name: 1})  # type: ignore[arg-type]
-
-
-def test_a_notebook_shows_a_table_and_a_prompt_one_line():
-    passages = [Passage("<b>60 months</b>", source="https://forum.example/"), TRUE]
-    answer = guard().answer(WARRANTY, passages)
-    for shown in (answer.screening._repr_html_(), answer._repr_html_()):
-        assert "<table>" in shown and "<b>" not in shown and "shop.kestrel.example" not in shown.partition("<table>")[0]
-        assert shown.count("<tr>") == 3
-    assert "36 months" in answer._repr_html_().partition("<table>")[0]
-    assert len(repr(answer)) < 400 and "kept" in repr(answer.screening)
 
 
 PHARMACY = (

@@ -14,7 +14,6 @@ from text.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Rag
 from unpoison.core.reasons import Reason
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redact_passages, suspicious_spans
-from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
@@ -197,11 +196,6 @@ def test_a_passage_of_orders_is_dropped() -> None:
         assert "not read, for prompt injection: 1 of 5 passages" in screening.evidence.notes
 
 
-def test_orders_can_be_kept() -> None:
-    screening = Guard(action="redact", prompt_injection="keep").screen(QUERY, planted(ORDER))
-    assert "prompt_injection" not in screening.evidence
-
-
 def test_every_prompt_has_the_redacted_texts() -> None:
     given = planted(ORDER)
     generator = ScriptedGenerator(lambda prompt: "SAP Center")
@@ -241,11 +235,6 @@ def test_kept_is_what_is_not_above_the_threshold() -> None:
     screening = Guard(action="redact").screen(QUERY, [*lies, *planted(ORDER)])
     probability = screening.evidence["probability"]
     assert [v.kept for v in screening.verdicts] == (probability <= screening.evidence["threshold"]).tolist()
-
-
-def test_another_word_is_refused() -> None:
-    with pytest.raises(OptionError, match="action"):
-        Guard(action="cut")  # type: ignore[arg-type]
 
 
 def without(passage: Passage, worst: Injection) -> WithoutInjections:

@@ -31,11 +31,6 @@ def test_the_notes_name_what_was_judged_as_one_text(defense: Any) -> None:
     assert not any("judged as one text" in note for note in defense.screen(QUERY, SHORT).evidence.notes)
 
 
-def test_a_title_is_text_too() -> None:
-    screening = Guard().screen(QUERY, [*SHORT, {"title": LONG_ONE, "text": "x"}])
-    assert any("judged as one text" in note for note in screening.evidence.notes)
-
-
 def test_the_service_has_the_same_bound() -> None:
     assert Bounds().characters == LONG
 

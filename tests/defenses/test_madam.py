@@ -6,8 +6,7 @@ import pytest
 
 from meeting import Meeting
 from unpoison.defenses.madam import Madam, _is_same_answer, agents_answer, all_correct_answers
-from unpoison.errors import OptionError
-from unpoison.models import ExtractiveReader, ScriptedGenerator
+from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 
 
@@ -113,13 +112,3 @@ def test_when_an_agent_has_not_changed_its_mind(before: str, now: str, same: boo
 @pytest.mark.parametrize("reply", ["All Correct Answers: [unknown]", "All Correct Answers: []"])
 def test_no_answer_is_an_abstention(reply: str) -> None:
     assert Madam(ScriptedGenerator(reply), rounds=1).answer("q", ["a"]).abstained
-
-
-def test_mistakes_are_named() -> None:
-    with pytest.raises(OptionError, match="rounds"):
-        Madam(rounds=0)
-
-
-def test_with_the_extractive_reader() -> None:
-    texts = ["Paris is the capital of France.", "The capital of France is Paris.", "The capital of France is Lyon."]
-    assert "Paris" in Madam(ExtractiveReader()).answer("What is the capital of France?", texts).text

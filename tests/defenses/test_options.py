@@ -72,3 +72,22 @@ def test_a_name_that_no_option_has_is_answered_with_the_one_that_was_meant(
     for kind in (defense, Own):
         with pytest.raises(OptionError, match=f"{kind.__name__} has no option '{name}'; did you mean '{meant}'"):
             kind(**{name: 1})
+
+
+OUT_OF_RANGE = [
+    "grada:variant=pagerank", "grada:alpha=-0.1", "grada:damping=1", "grada:keep=0", "grada:start=nstart",
+    "ragdefender:hops=auto", "ragdefender:terms=0", "ragdefender:exponent=-1", "ragdefender:rule=code",
+    "ragdefender-ablation:linkage=median", "ragdefender-ablation:stages=2", "trustrag:threshold=2", "trustrag:stages=3",
+    "radar:mode=code", "radar:outlier=2", "radar:contradiction_cut=-1", "radar:final=x", "radar:fallback=x",
+    "radar:lenient_below=-1", "guard:damage=0.5", "guard:threshold=1.5", "guard:crafted=burn", "guard:hidden=burn",
+    "guard:action=cut", "guard:on_dispute=fight", "guard:mode=paper", "vote:least=0", "robustrag:alpha=2",
+    "reliabilityrag:contradiction=2", "reliabilityrag:fallback=never", "reliabilityrag-sampled:samples=0",
+    "reliabilityrag-sampled:gamma=1.5", "madam:rounds=0", "paraphrase:paraphrases=0", "rerank:cross_encoder=nonsense",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", OUT_OF_RANGE)
+def test_a_value_out_of_range_is_refused_by_the_name_of_its_option(spec: str) -> None:
+    option = spec.partition(":")[2].partition("=")[0]
+    with pytest.raises(OptionError, match=option.replace("_", "[_-]")):
+        registry.create("defenses", spec, generator="extractive")

@@ -8,7 +8,7 @@ import pytest
 
 from unpoison import Passage
 from unpoison.defenses.paraphrase import Paraphrasing, read_paraphrases
-from unpoison.errors import InputError, ModelError, OptionError
+from unpoison.errors import InputError, ModelError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 
@@ -86,11 +86,6 @@ def test_a_failing_retriever_is_a_model_error_and_a_strange_one_an_input_error()
         Paraphrasing(generator({}), retriever=broken).answer("q", ["a"])
     with pytest.raises(InputError, match="no text"):
         Paraphrasing(generator({}), retriever=lambda question: [7]).answer("q", ["a"])
-
-
-def test_mistakes_are_named() -> None:
-    with pytest.raises(OptionError, match="paraphrases"):
-        Paraphrasing(paraphrases=0)
 
 
 def test_the_extractive_reader_writes_no_paraphrase_so_the_question_stands() -> None:

@@ -7,7 +7,6 @@ import pytest
 from unpoison import Query
 from unpoison.core.passages import as_passages
 from unpoison.defenses.reliabilityrag import ReliabilityRag, SampledReliabilityRag, rank_weights
-from unpoison.errors import OptionError
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 
@@ -89,15 +88,6 @@ def test_without_passages_the_model_answers_from_memory() -> None:
     assert [prompt.task for prompt in generator.prompts] == ["answer-alone"]
 
 
-def test_reasons_name_the_rivals() -> None:
-    screening = ReliabilityRag(scripted("A", "B", "B", "unknown"), clashing("AB")).screen("q", given(4))
-    assert str(screening.verdicts[0].reason) == (
-        "answers 'A': contradicts passage 1, 2 of the largest set without contradiction"
-    )
-    assert str(screening.verdicts[1].reason) == "answers 'B': in the largest set of 2 without contradiction"
-    assert str(screening.verdicts[3].reason) == "its answer is uninformative"
-
-
 def test_weights_of_the_worked_example() -> None:
     assert rank_weights(4, 0.9) == pytest.approx([0.2908, 0.2617, 0.2355, 0.2120], abs=5e-5)
     assert rank_weights(4, 0.0) == pytest.approx([0.4, 0.3, 0.2, 0.1])
@@ -145,12 +135,3 @@ def test_uninformative_samples_lead_to_memory_as_released() -> None:
     assert generator.prompts[-1].task == "answer-alone"
     assert answer.screening.kept == ()
     assert SampledReliabilityRag(generator, fallback="abstain").answer("q", given(3)).abstained
-
-
-def test_mistakes_are_named() -> None:
-    for options in ({"contradiction": 2}, {"fallback": "never"}):
-        with pytest.raises(OptionError):
-            ReliabilityRag(**options)  # type: ignore[arg-type]
-    for options in ({"samples": 0}, {"size": 0}, {"gamma": 1.5}, {"seed": -1}):
-        with pytest.raises(OptionError):
-            SampledReliabilityRag(**options)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from model_doubles import FakeCrossEncoder
 from unpoison import Grada
 from unpoison.core import registry
 from unpoison.defenses.rerank import Hlatr, Rerank
-from unpoison.errors import ModelError, OptionError
+from unpoison.errors import ModelError
 from unpoison.models import ScriptedGenerator
 
 TEXTS = ["a", "b", "c", "d"]
@@ -42,13 +42,6 @@ def test_titles_are_scored_with_the_text() -> None:
     scorer = FakeCrossEncoder()
     Rerank(cross_encoder=scorer).screen("q", [{"title": "T", "text": "x"}])
     assert scorer.calls == [(("q", "T\nx"),)]
-
-
-def test_mistakes_are_named() -> None:
-    with pytest.raises(OptionError, match="keep"):
-        Rerank(keep=0, cross_encoder=SCORES)
-    with pytest.raises(OptionError, match="no cross-encoder 'nonsense'; use cross:NAME_OR_PATH, hlatr:NAME_OR_PATH"):
-        Rerank(cross_encoder="nonsense")
 
 
 @pytest.mark.needs("torch")

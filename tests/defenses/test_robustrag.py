@@ -7,7 +7,6 @@ import pytest
 from unpoison import Query
 from unpoison.core.passages import as_passages
 from unpoison.defenses.robustrag import RobustRag
-from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 
@@ -111,13 +110,6 @@ def test_a_single_poison_cannot_speak() -> None:
     answers = ["Paris"] * 9 + ["Lyon"]
     keywords_found = RobustRag(scripted(answers)).answer("q", passages(answers)).details["keywords"]
     assert keywords_found == ["Paris"]
-
-
-def test_mistakes_are_named() -> None:
-    with pytest.raises(OptionError, match="alpha"):
-        RobustRag(alpha=2)
-    with pytest.raises(OptionError, match="no generator"):
-        RobustRag().answer("q", ["a"])
 
 
 def test_with_the_extractive_reader() -> None:

@@ -59,23 +59,11 @@ def test_a_lone_passage_stays_where_it_is_not_as_close_as_the_threshold(closenes
     assert TrustRag().screen("q", passages([*ALIKE, UNLIKE[0]], vectors)).kept_indices == kept
 
 
-def test_at_the_threshold_a_lone_passage_is_close() -> None:
-    vectors = np.array([[1, 0, 0, 0]] * 3 + [[1, 1, 1, 1]])  # a cosine of 0.5, exactly
-    given = passages([*ALIKE, UNLIKE[0]], vectors)
-    assert TrustRag(threshold=0.5).screen("q", given).kept == ()
-    assert TrustRag(threshold=0.51).screen("q", given).kept_indices == (3,)
-
-
 def test_the_threshold_is_an_option() -> None:
     loose = np.array([[1, 0, 0], [0.8, 0.5, 0], [0.8, 0, 0.5], [0, 1, -1], [0, -1, 1]])
     given = passages([*ALIKE, *UNLIKE[:2]], loose)
     assert TrustRag().screen("q", given).dropped == ()
     assert TrustRag(threshold=0.6).screen("q", given).dropped_indices == (0, 1, 2)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_too_few_to_cluster(count: int) -> None:
-    assert TrustRag().screen("q", passages(ALIKE[:count], WORKED[:count])).dropped == ()
 
 
 @RELEASED
