@@ -53,7 +53,7 @@ def test_json_keeps_every_field_and_adds_the_answer(run, rows_file, model):
 def test_without_a_generator_the_best_reader_at_hand_answers(run, rows_file, installed, monkeypatch):
     if installed == "reader":
         need("unpoison_reader")
-    monkeypatch.setattr("unpoison.models.loading.best_reader", lambda: installed)
+    monkeypatch.setattr("unpoison.cli.ask.best_reader", lambda: installed)
     result = run("ask", "-d", "simple", "--json", rows_file)
     assert result.exit_code == 0
     assert {answered["generator"] for answered in lines(result.stdout)} == {installed}

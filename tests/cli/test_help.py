@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -54,13 +53,9 @@ def test_arguments_are_capitals_and_said_once(run, name):
     assert not re.search(r"^  \w+ <\w+", result.stdout, re.MULTILINE), "the type of an argument is noise"
 
 
-def test_python_m_and_completion():
-    """The shell asks the program itself, by these variables, what may stand where the cursor is."""
-    environment = {**os.environ, "_UNPOISON_COMPLETE": "complete_bash", "COMP_WORDS": "unpoison sc", "COMP_CWORD": "1"}
-    command = [sys.executable, "-m", "unpoison"]
-    offered = subprocess.run(command, env=environment, capture_output=True, text=True).stdout.split()
-    assert offered == ["screen", "scan"]
-    usage = subprocess.run([*command, "screen", "--help"], capture_output=True, text=True, check=True).stdout
+def test_python_m_has_the_name_of_the_program():
+    command = [sys.executable, "-m", "unpoison", "screen", "--help"]
+    usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert usage.startswith("Usage: unpoison screen ")
 
 

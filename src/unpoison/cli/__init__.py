@@ -10,11 +10,15 @@ import errno
 import os
 import platform
 import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from unpoison import __version__
 from unpoison.cli.options import Command, limit_threads, option
@@ -61,11 +65,47 @@ FIXES = {
 """Fixes for files that cannot be opened, read or written."""
 
 
+SETTINGS: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+
+class Modules(Mapping[str, Any]):
+    """The commands by name; a command's module is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        for questions in COMMANDS.values():
+            if name in questions:
+                return _load(name, questions[name])
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(COMMANDS.values())
+
+    def __len__(self) -> int:
+        return sum(map(len, COMMANDS.values()))
+
+
+@cache
+def _load(name: str, question: str) -> Any:
+    module = import_module(f"unpoison.cli.{name.replace('-', '_')}")
+    command = getattr(module, name.replace("-", "_"))
+    if isinstance(command, typer.Typer):
+        return get_command(command)
+    holder = typer.Typer(**SETTINGS)
+    settings = {"auto_envvar_prefix": "UNPOISON_SERVE"} if name == "serve" else None
+    examples = getattr(module, "EXAMPLES", None)
+    holder.command(name, cls=Command, epilog=examples, short_help=question, context_settings=settings)(command)
+    return get_command(holder)
+
+
 class Commands(TyperGroup):
     """Lists commands by group, and turns user errors into one line and an exit code.
 
     Every other exception is a bug and shows its traceback.
     """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Modules()  # type: ignore[assignment]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in COMMANDS.items():
@@ -98,23 +138,7 @@ def _fail(message: str) -> typer.Exit:
     return typer.Exit(2)
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-
-def _add(name: str, question: str) -> None:
-    module = import_module(f"unpoison.cli.{name.replace('-', '_')}")
-    command = getattr(module, name.replace("-", "_"))
-    if isinstance(command, typer.Typer):
-        app.add_typer(command, name=name, short_help=question)
-        return
-    settings = {"auto_envvar_prefix": "UNPOISON_SERVE"} if name == "serve" else None
-    examples = getattr(module, "EXAMPLES", None)
-    app.command(name, cls=Command, epilog=examples, short_help=question, context_settings=settings)(command)
-
-
-for group in COMMANDS.values():
-    for name, question in group.items():
-        _add(name, question)
+app = typer.Typer(cls=Commands, no_args_is_help=True, **SETTINGS)
 
 
 def _show_version(wanted: bool) -> None:

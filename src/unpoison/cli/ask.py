@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from contextlib import closing, nullcontext
+from typing import Annotated
 
 import typer
 
+from unpoison.beliefs import BeliefStore, open_beliefs
+from unpoison.cli.common import (
+    RowCounts,
+    cache_replies,
+    learn_sources,
+    outcomes,
+    say,
+    status_of_sources,
+    track_progress,
+)
+from unpoison.cli.display import show_answer
 from unpoison.cli.options import (
     AsJson,
     EncoderName,
@@ -19,11 +31,16 @@ from unpoison.cli.options import (
     from_here,
     option,
 )
-
-if TYPE_CHECKING:
-    from unpoison.beliefs import BeliefStore
-    from unpoison.io.rows import Row
-    from unpoison.types import Answer
+from unpoison.core import registry
+from unpoison.defenses import load_defense
+from unpoison.defenses.vote import need_proof, withhold_unproved
+from unpoison.errors import OptionError
+from unpoison.io.files import open_source
+from unpoison.io.output import Writer
+from unpoison.io.rows import Row, answer_fields, open_stream, with_results
+from unpoison.models.loading import best_reader, can_write
+from unpoison.runtime.limits import Limits
+from unpoison.types import Answer
 
 __all__ = ["EXAMPLES", "ask"]
 
@@ -89,27 +106,6 @@ def ask(
     Shows each answer with its evidence, or adds "screening", "answer" and "generator" to every row and writes
     JSON Lines, in the order of the input. A row that cannot be answered is reported; nothing is answered unscreened.
     """
-    from contextlib import closing, nullcontext
-
-    from unpoison.cli.common import (
-        RowCounts,
-        cache_replies,
-        learn_sources,
-        outcomes,
-        say,
-        status_of_sources,
-        track_progress,
-    )
-    from unpoison.cli.display import show_answer
-    from unpoison.defenses import load_defense
-    from unpoison.defenses.vote import need_proof, withhold_unproved
-    from unpoison.errors import OptionError
-    from unpoison.io.files import open_source
-    from unpoison.io.output import Writer
-    from unpoison.io.rows import answer_fields, open_stream, with_results
-    from unpoison.models.loading import best_reader, can_write
-    from unpoison.runtime.limits import Limits
-
     defense = defense or ("guard:answer=guaranteed" if guarantee else "guard")
     generator = generator or best_reader()
     model = cache_replies(generator, cache)
@@ -156,9 +152,6 @@ def ask(
 
 def _store(defense: str, spec: str | None, *, stream: bool) -> BeliefStore | None:
     """The defense's store: the given one, else memory for a stream, else none."""
-    from unpoison.beliefs import open_beliefs
-    from unpoison.core import registry
-
     name, texts = registry.parse(defense)
     if spec is None and (name != "radar" or not stream or "beliefs" in texts):
         return None

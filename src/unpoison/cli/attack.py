@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from unpoison.bench.attacks.base import PoisonText
+from unpoison.bench.evaluation.grids import Grid
+from unpoison.bench.evaluation.poisoned_data import Planted, plant, total
+from unpoison.bench.evaluation.workbench import Workbench
+from unpoison.cli.common import progress, say
+from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, from_here, option
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
-
-    from unpoison.bench.attacks.base import PoisonText
-    from unpoison.bench.evaluation.poisoned_data import Planted
+from unpoison.core import registry
+from unpoison.errors import InputError, OptionError
+from unpoison.io.output import Writer
+from unpoison.report.rendering import excerpt
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["EXAMPLES", "attack"]
 
@@ -74,16 +80,6 @@ def attack(
     Writes rows with the passages in the order that a defense sees, poison marked. Reports how many texts reached the
     goal of the attack and what they cost. Texts that miss the goal are planted too, and counted.
     """
-    import tempfile
-
-    from unpoison.bench.evaluation.grids import Grid
-    from unpoison.bench.evaluation.poisoned_data import plant
-    from unpoison.bench.evaluation.workbench import Workbench
-    from unpoison.cli.common import progress, say
-    from unpoison.cli.display import show
-    from unpoison.errors import InputError, OptionError
-    from unpoison.io.output import Writer
-
     if listing:
         show(_attacks_table())
         return
@@ -123,10 +119,6 @@ def attack(
 
 def _table(texts: Sequence[PoisonText]) -> Table:
     """The first texts, with goal and cost."""
-    from unpoison.bench.evaluation.poisoned_data import total
-    from unpoison.cli.display import text_table
-    from unpoison.report.rendering import excerpt
-
     spent = [name for name, number in total(texts).to_dict().items() if number]
     rows = []
     for text in texts[:SHOWN]:
@@ -141,9 +133,6 @@ def _table(texts: Sequence[PoisonText]) -> Table:
 
 def _summary(planted: Sequence[Planted], texts: Sequence[PoisonText]) -> str:
     """Such as "planted 3 texts for 3 questions; 1 missed the attack's own goal; 2 llm calls"."""
-    from unpoison.bench.evaluation.poisoned_data import total
-    from unpoison.utils.plain_text import count_noun
-
     failed = sum(one.error is not None for one in planted)
     missed = sum(not text.reached for text in texts)
     return (
@@ -156,9 +145,6 @@ def _summary(planted: Sequence[Planted], texts: Sequence[PoisonText]) -> str:
 
 def _attacks_table() -> Table:
     """Every attack with its options, needs and wording."""
-    from unpoison.cli.display import text_table
-    from unpoison.core import registry
-
     rows = []
     for name in registry.names("attacks"):
         try:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from unpoison.cli.common import RowCounts, RowOutcome, row_progress, say
+from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
-
-if TYPE_CHECKING:
-    from unpoison.cli.common import RowCounts
-    from unpoison.io.file_rows import FileRow
-    from unpoison.scan.audit import Audit
-    from unpoison.scan.audit_report import AuditReport
+from unpoison.errors import InputError
+from unpoison.io.file_rows import FileRow, json_line
+from unpoison.io.files import open_source
+from unpoison.io.output import check_output
+from unpoison.scan.audit import Audit
+from unpoison.scan.audit import since as moment
+from unpoison.scan.audit_report import AuditReport, audit_page, tables
+from unpoison.sources.sources import Sources
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["ALERT", "EXAMPLES", "audit"]
 
@@ -60,18 +67,6 @@ def audit(
     by chance. Also shown: sources, questions under attack, and since when more is dropped. Memory stays
     bounded for logs of any length.
     """
-    import sys
-    import time
-
-    from unpoison.cli.common import RowCounts, say
-    from unpoison.io.file_rows import json_line
-    from unpoison.io.output import check_output
-    from unpoison.scan.audit import Audit
-    from unpoison.scan.audit import since as moment
-    from unpoison.scan.audit_report import audit_page
-    from unpoison.sources.sources import Sources
-    from unpoison.utils.plain_text import count_noun
-
     if html is not None:
         for log in logs:
             check_output(html, log)
@@ -93,9 +88,6 @@ def audit(
 
 def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
     """Count all rows of a file; unusable ones are reported."""
-    from unpoison.cli.common import row_progress
-    from unpoison.io.files import open_source
-
     with open_source(log) as source, row_progress(rows_on_stdout=False) as show:
         counts.source = source.name
         for number, record in enumerate(source, 1):
@@ -105,8 +97,6 @@ def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
 
 
 def _count(record: FileRow, audit: Audit, counts: RowCounts) -> None:
-    from unpoison.cli.common import RowOutcome
-    from unpoison.errors import InputError
 
     error = record.error
     if error is None:
@@ -119,10 +109,6 @@ def _count(record: FileRow, audit: Audit, counts: RowCounts) -> None:
 
 def _show(report: AuditReport) -> None:
     """Print totals and tables; text of the log is untrusted and shown as plain text."""
-    from unpoison.cli.display import show, text_table
-    from unpoison.scan.audit_report import tables
-    from unpoison.utils.plain_text import count_noun
-
     show(
         f"{count_noun(report.rows, 'answer')}: {report.dropped:,} of {count_noun(report.seen, 'document')} dropped, "
         f"{report.documents:,} different ones seen"

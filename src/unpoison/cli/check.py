@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from unpoison.bench.check.check import CheckResult, check_documents, folder_names
+from unpoison.bench.check.live import check_system, is_target_file
+from unpoison.bench.check.page import check_page, checked, code_lines, headline, sections
+from unpoison.bench.redteam.http_client import Hosts
+from unpoison.cli.common import progress, say
+from unpoison.cli.display import report_table, show
 from unpoison.cli.options import argument, option
-
-if TYPE_CHECKING:
-    from unpoison.bench.check.check import CheckResult
-    from unpoison.scan.documents import UnreadDocument
+from unpoison.cli.redteam import report_removal
+from unpoison.errors import InputError, OptionError
+from unpoison.io.output import check_output
+from unpoison.scan.documents import UnreadDocument
+from unpoison.scan.engine import describe_source
+from unpoison.scan.sources import read_documents
 
 __all__ = ["EXAMPLES", "check"]
 
@@ -95,14 +104,6 @@ def check(
     ] = None,
 ) -> None:
     """Check documents or a running RAG: which documents look planted, and which attacks would succeed."""
-    from unpoison.bench.check.live import check_system, is_target_file
-    from unpoison.bench.check.page import check_page, code_lines
-    from unpoison.bench.redteam.http_client import Hosts
-    from unpoison.cli.common import progress
-    from unpoison.cli.redteam import report_removal
-    from unpoison.errors import OptionError
-    from unpoison.io.output import check_output
-
     live = source.startswith(("http://", "https://")) or is_target_file(source)
     if not live and (plant or ask or model or may_test):
         raise OptionError(
@@ -133,14 +134,6 @@ def check(
 
 def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckResult:
     """Check documents; files that cannot be read are named."""
-    from dataclasses import replace
-
-    from unpoison.bench.check.check import check_documents, folder_names
-    from unpoison.cli.common import say
-    from unpoison.errors import InputError
-    from unpoison.scan.engine import describe_source
-    from unpoison.scan.sources import read_documents
-
     failures: list[UnreadDocument] = []
     documents, name = list(read_documents(source, failures.append, ignore)), describe_source(source)
     for failure in failures[:MAX_NAMED]:
@@ -156,8 +149,6 @@ def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckRes
 
 
 def _show(result: CheckResult, code: str, policy: Path | None) -> None:
-    from unpoison.bench.check.page import checked, headline, sections
-    from unpoison.cli.display import report_table, show
 
     show(checked(result), *headline(result))
     for number, section in enumerate(sections(result, code), 1):

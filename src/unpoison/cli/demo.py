@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from unpoison.defenses.base import Defense
-    from unpoison.io.rows import Row
-    from unpoison.types import Answer, Passage, Screening
+from unpoison import Guard, Sources
+from unpoison.core import registry
+from unpoison.defenses.base import Defense
+from unpoison.io.rows import Row, load_sample
+from unpoison.report.rendering import excerpt, plain
+from unpoison.types import Answer, Passage, Screening
 
 __all__ = ["EXAMPLES", "demo", "plant"]
 
@@ -111,8 +112,6 @@ def plant(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[P
     As in PoisonedRAG's black-box attack, a poison is the question, a full stop and a misleading text; or the text
     alone, as `-a published` plants it.
     """
-    from unpoison.types import Passage
-
     labelled = [(passage, str(given["label"])) for passage, given in zip(row.passages, row.raw["passages"])]
     poisons = [
         Passage(f"{row.query.text}. {passage.text}", passage.id, passage.title, passage.source)
@@ -137,9 +136,6 @@ def demo() -> None:
     Shows what guard keeps for one question, and what each defense keeps for all questions. Then plants a plain lie and
     answers from the texts alone, and with known sources.
     """
-    from unpoison.core import registry
-    from unpoison.io.rows import load_sample
-
     rows = load_sample()
     defenses: dict[str, Defense] = {name: registry.create("defenses", spec) for name, spec in DEFENSES.items()}
     cases = {count: [DemoCase.of(row, count, defenses) for row in rows] for count in (0, *POISONS)}
@@ -178,8 +174,6 @@ def _brief(cases: Cases, written: Cases) -> Iterator[str]:
 
 def _brief_question(case: DemoCase) -> Iterator[str]:
     """The passages that a model reads without a defense and with one, and the reason for the first poison."""
-    from unpoison.report.rendering import excerpt, plain
-
     without, shielded = (case.screenings[name] for name in (WITHOUT, SHIELD))
     yield ""
     yield excerpt(case.question, COLUMNS)
@@ -228,8 +222,6 @@ def _format_line(name: str, cells: Sequence[str]) -> str:
 
 def _source_lines() -> Iterator[str]:
     """Guard's answers with their status, by sources and by the place of the lie; 80 characters a line."""
-    from unpoison import Guard, Passage, Sources
-
     known: dict[str, list[str]] = {"known": list(HONEST)}
     honest = [Passage(text, source=f"https://{domain}/vasa") for domain, text in HONEST.items()]
     planted = [[Passage(LIE, source=address.format(i)) for i in range(PLANTED)] for address in OWNED.values()]

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli import runs
+from unpoison.cli.display import show
 from unpoison.cli.options import argument, from_here, option
 
 __all__ = ["EXAMPLES", "evaluate"]
@@ -110,9 +112,6 @@ def evaluate(
     Every combination of the values is one scenario. No defense, and every defense without an attack, are measured too,
     so that the benefit of a defense can be compared with its harm.
     """
-    from unpoison.cli import runs
-    from unpoison.cli.display import show
-
     if preset == "list":
         show(runs.presets_table())
         return

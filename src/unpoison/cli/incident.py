@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from unpoison.bench.incident import investigate, open_target
+from unpoison.bench.redteam.targets import TargetReply
+from unpoison.cli.common import say
+from unpoison.cli.display import show, text_table
 from unpoison.cli.options import option
-
-if TYPE_CHECKING:
-    from unpoison.scan.incident import Incident
-    from unpoison.scan.incident_rows import Case
+from unpoison.core.passages import Passage
+from unpoison.errors import OptionError
+from unpoison.report.rendering import excerpt
+from unpoison.scan.incident import SENTENCES, DocumentVerdict, Incident, trace
+from unpoison.scan.incident_rows import Case, read_case
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["EXAMPLES", "incident"]
 
@@ -78,11 +84,6 @@ def incident(
     it is asked again while documents of the store are withheld, fewest first; the responsible ones stay in quarantine.
     Documents that state a --right answer are never moved.
     """
-    from unpoison.cli.common import say
-    from unpoison.errors import OptionError
-    from unpoison.scan.incident import trace
-    from unpoison.scan.incident_rows import Case, read_case
-
     if passages is None and target is None:
         raise OptionError("give --passages for the passages that were read, or --target for a running system")
     if target is not None and (store is None) != (quarantine is None):
@@ -104,8 +105,6 @@ def incident(
             raise OptionError(f"{passages or target} shows no passages; give --store and --quarantine to find them")
         result = trace(asked or "", said or "", case.passages, generator, right=known, k=k, budget=budget)
     else:
-        from unpoison.bench.incident import investigate, open_target
-
         system = open_target(target, may_test or ())
         result = investigate(
             asked or "", said or "", system.target, store, quarantine, journal, right=known, repair=not prove_only,
@@ -117,7 +116,6 @@ def incident(
         _show(result)
     if target is not None and store is None and result.guilty:
         say("nothing was moved: remove these documents in your system, or give --store and --quarantine")
-    from unpoison.scan.incident import DocumentVerdict
 
     good = (DocumentVerdict.REPAIRED, DocumentVerdict.NAMED, DocumentVerdict.PROVEN)
     raise typer.Exit(0 if result.verdict in good else 1)
@@ -125,11 +123,6 @@ def incident(
 
 def _ask_once(target: Path, question: str, may_test: list[str]) -> Case:
     """The system's answer now, and the passages that it shows with it."""
-    from unpoison.bench.incident import open_target
-    from unpoison.bench.redteam.targets import TargetReply
-    from unpoison.core.passages import Passage
-    from unpoison.scan.incident_rows import Case
-
     said = open_target(target, may_test).target.ask(question)
     reply = TargetReply(said) if isinstance(said, str) else said
     texts, names = reply.passages or (), reply.ids or ()
@@ -139,12 +132,6 @@ def _ask_once(target: Path, question: str, may_test: list[str]) -> Case:
 
 def _show(result: Incident) -> None:
     """Print the result; untrusted text is shown as plain text."""
-    from unpoison.cli.common import say
-    from unpoison.cli.display import show, text_table
-    from unpoison.report.rendering import excerpt
-    from unpoison.scan.incident import SENTENCES
-    from unpoison.utils.plain_text import count_noun
-
     show(excerpt(result.question, 200), SENTENCES[result.verdict])
     if result.proofs:
         rows = [

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from unpoison.agents.lock_file import LockFile, identity_of, tool_hash
+from unpoison.agents.mcp_messages import McpGate
+from unpoison.agents.mcp_proxy import ProxyBounds, log_to_stderr, run_proxy
+from unpoison.agents.mcp_servers import HttpServer, Server, StdioServer, list_tools
+from unpoison.agents.policy import ToolPolicy
 from unpoison.cli.options import SourcesFile, environment_of_caller, option
 from unpoison.errors import OptionError, clip
+from unpoison.utils.extras import require
 from unpoison.utils.plain_text import excerpt
-
-if TYPE_CHECKING:
-    from unpoison.agents.lock_file import LockFile
-    from unpoison.agents.mcp_servers import Server
 
 __all__ = ["EXAMPLES", "mcp_proxy"]
 
@@ -59,15 +62,6 @@ def mcp_proxy(
     max_message: Annotated[int, option("BYTES", "Of one message.", min=1024)] = 16 * 2**20,
 ) -> None:
     """Screen the results, resources and prompts of an MCP server, and check its tool descriptions."""
-    import asyncio
-
-    from unpoison.agents.lock_file import LockFile, identity_of
-    from unpoison.agents.mcp_messages import McpGate
-    from unpoison.agents.mcp_proxy import ProxyBounds, log_to_stderr, run_proxy
-    from unpoison.agents.mcp_servers import HttpServer, StdioServer, list_tools
-    from unpoison.agents.policy import ToolPolicy
-    from unpoison.utils.extras import require
-
     if bool(command) == bool(url):
         raise OptionError("give the server's command behind --, or its --url; one of them")
     if url and not url.startswith(("http://", "https://")):
@@ -106,9 +100,6 @@ def mcp_proxy(
 
 def _approve(identity: str, tools: list[dict[str, Any]], approved: LockFile, anyway: list[str]) -> list[str]:
     """Show the tools of a server and approve those without a finding; returns the names of the others."""
-    from unpoison.agents.lock_file import tool_hash
-    from unpoison.agents.mcp_messages import McpGate
-
     gate, fine, left_out = McpGate(identity), [], []
     gate.others = approved.others(identity)
     for tool in tools:

@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
+from unpoison.cli.common import say
 from unpoison.cli.options import argument, option
+from unpoison.errors import OptionError
+from unpoison.scan.quarantine import earlier_moves, move, read_decisions
+from unpoison.scan.stores import open_store
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["EXAMPLES", "quarantine"]
 
@@ -37,12 +42,6 @@ def quarantine(
 
     A document leaves STORE only after it was read back from QUARANTINE; the journal holds the whole document.
     """
-    from unpoison.cli.common import say
-    from unpoison.errors import OptionError
-    from unpoison.scan.quarantine import earlier_moves, move, read_decisions
-    from unpoison.scan.stores import open_store
-    from unpoison.utils.plain_text import count_noun
-
     with open_store(store) as index, open_store(quarantine_store, new=not restore) as held:
         here, there = (held, index) if restore else (index, held)
         named = [*(ids or []), *(read_decisions(decisions) if decisions is not None else [])]

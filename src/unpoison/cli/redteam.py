@@ -8,16 +8,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os.path import relpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+import yaml
 from typer.core import TyperGroup
 
+from unpoison.bench.check.cases import make_examples
+from unpoison.bench.evaluation.datasets import load
+from unpoison.bench.evaluation.gates import Gate
+from unpoison.bench.redteam.campaign import run_test
+from unpoison.bench.redteam.config import Config
+from unpoison.bench.redteam.discovery import SEEDS, discover, shown_passages
+from unpoison.bench.redteam.http_client import Hosts
+from unpoison.bench.redteam.http_target import HttpTarget
+from unpoison.bench.redteam.planter import clean as take_back
+from unpoison.bench.redteam.results import MEASURES, Results, headline, redteam_page, results_table
+from unpoison.cli.common import progress, say
+from unpoison.cli.display import report_table, show
 from unpoison.cli.options import Command, argument, option
-
-if TYPE_CHECKING:
-    from unpoison.bench.redteam.http_client import Hosts
-    from unpoison.bench.redteam.results import Results
+from unpoison.cli.runs import conclude
+from unpoison.errors import InputError
+from unpoison.io.output import check_writable
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["EXAMPLES", "redteam"]
 
@@ -82,6 +95,7 @@ class ConfigFirst(TyperGroup):
 
 redteam = typer.Typer(
     cls=ConfigFirst,
+    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Test a running RAG system with planted documents.",
@@ -116,15 +130,6 @@ def init(
 
     Reads the OpenAPI page of the system and asks a few questions. Plants nothing.
     """
-    import yaml
-
-    from unpoison.bench.evaluation.datasets import load
-    from unpoison.bench.redteam.discovery import SEEDS, discover
-    from unpoison.bench.redteam.http_client import Hosts
-    from unpoison.bench.redteam.http_target import HttpTarget
-    from unpoison.cli.common import say
-    from unpoison.errors import InputError
-
     if output.exists() and not force:
         raise InputError(f"{output} exists; give another file with --output, or --force to write over it")
     hosts = Hosts(may_test or ())
@@ -160,11 +165,6 @@ def _prompt(text: str, default: str | None = None) -> str:
 
 def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:
     """Write questions about the passages that the system shows, or one example to be replaced."""
-    from unpoison.bench.check.cases import make_examples
-    from unpoison.bench.redteam.discovery import shown_passages
-    from unpoison.bench.redteam.http_target import HttpTarget
-    from unpoison.cli.common import say
-
     passages = shown_passages(HttpTarget(target, hosts).ask)[0] if "passages" in target["ask"] else []
     rows = [
         {"question": one.question, "correct_answers": one.correct_answers, "incorrect_answers": one.incorrect_answers}
@@ -188,12 +188,6 @@ def check(
     may_test: MayTest = None,
 ) -> None:
     """Plant one harmless document, remove it, ask one question without an attack, and show the reply."""
-    from unpoison.bench.redteam.campaign import run_test
-    from unpoison.bench.redteam.config import Config
-    from unpoison.bench.redteam.http_client import Hosts
-    from unpoison.cli.common import say
-    from unpoison.cli.display import show
-
     chosen = Config.load(config).model_copy(update={"attacks": (), "limit": 1, "rehearse": True})
     where = journal or config.with_suffix(".check.journal")
     with report_removal(where):
@@ -228,16 +222,6 @@ def run(
 
     For each question: ask, plant, wait until the system reads the document, ask again, and remove it.
     """
-    from unpoison.bench.evaluation.gates import Gate
-    from unpoison.bench.redteam.campaign import run_test
-    from unpoison.bench.redteam.config import Config
-    from unpoison.bench.redteam.http_client import Hosts
-    from unpoison.bench.redteam.results import MEASURES, headline, redteam_page, results_table
-    from unpoison.cli.common import progress, say
-    from unpoison.cli.display import report_table, show
-    from unpoison.cli.runs import conclude
-    from unpoison.io.output import check_writable
-
     chosen = Config.load(config)
     if limit is not None:
         chosen = chosen.model_copy(update={"limit": limit})
@@ -271,12 +255,6 @@ def clean(
     as_json: AsJson = False,
 ) -> None:
     """Remove the documents that a test has planted, and nothing else. May be interrupted and repeated."""
-    from unpoison.bench.redteam.config import Config
-    from unpoison.bench.redteam.http_client import Hosts
-    from unpoison.bench.redteam.planter import clean as take_back
-    from unpoison.cli.common import progress, say
-    from unpoison.utils.plain_text import count_noun
-
     given = None if config is None else Config.load(config)
     with progress() as advance:
         cleaned = take_back(journal, hosts=Hosts(may_test or ()), config=given, progress=advance)

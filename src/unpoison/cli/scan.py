@@ -8,16 +8,25 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from unpoison.cli.common import row_progress, say
+from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
-
-if TYPE_CHECKING:
-    from unpoison.scan.documents import Document, UnreadDocument
-    from unpoison.scan.engine import State
-    from unpoison.scan.findings import Finding, Scan
+from unpoison.errors import InputError, OptionError, clip
+from unpoison.io.output import Writer, check_output
+from unpoison.report.rendering import excerpt, plain
+from unpoison.scan.documents import Document, UnreadDocument, moment
+from unpoison.scan.engine import Engine as ScanEngine
+from unpoison.scan.engine import State, describe_source, usual_folder
+from unpoison.scan.findings import Finding, Scan
+from unpoison.scan.report import page, sarif
+from unpoison.scan.scanner import scan as scanned
+from unpoison.scan.sources import read_documents
+from unpoison.sources.sources import Sources
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["EXAMPLES", "scan"]
 
@@ -80,16 +89,6 @@ def scan(
 
     Judged documents are recorded for --only-new.
     """
-    from unpoison.cli.common import row_progress, say
-    from unpoison.errors import InputError, OptionError, clip
-    from unpoison.io.output import check_output
-    from unpoison.scan.documents import UnreadDocument, moment
-    from unpoison.scan.engine import Engine as ScanEngine
-    from unpoison.scan.engine import State, describe_source, usual_folder
-    from unpoison.scan.scanner import scan as scanned
-    from unpoison.scan.sources import read_documents
-    from unpoison.sources.sources import Sources
-
     for path in (output, sarif, html):
         if path is not None:
             check_output(path, source)
@@ -138,7 +137,6 @@ def scan(
 
 
 def _unread(source: str, failures: Sequence[UnreadDocument]) -> str:
-    from unpoison.utils.plain_text import count_noun
 
     if not Path(source).is_dir():
         return f"{count_noun(len(failures), 'row')} could not be read"
@@ -156,10 +154,6 @@ def _finish(kept: State | None, scan_result: Scan, documents: list[Document]) ->
 def _write(
     scan_result: Scan, source: str, as_json: bool, output: Path | None, report: Path | None, html: Path | None
 ) -> None:
-    from unpoison.cli.display import show
-    from unpoison.io.output import Writer
-    from unpoison.scan.engine import describe_source
-    from unpoison.scan.report import page, sarif
 
     with Writer(output, "", to_stdout=as_json) as writer:
         for finding in scan_result.findings:
@@ -179,9 +173,6 @@ def _write(
 
 def _table(title: str, findings: Sequence[Finding]) -> Any:
     """Suspicion, name, text, reasons, and notes on reading the document."""
-    from unpoison.cli.display import text_table
-    from unpoison.report.rendering import excerpt, plain
-
     rows = [
         (
             f"{finding.suspicion:.2f}",
@@ -203,7 +194,6 @@ def _table(title: str, findings: Sequence[Finding]) -> Any:
 
 
 def _summary(scan_result: Scan) -> str:
-    from unpoison.utils.plain_text import count_noun
 
     notes = "".join(f"; {note}" for note in scan_result.notes)
     groups = len({finding.group for finding in scan_result.flagged if finding.group})

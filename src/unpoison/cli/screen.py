@@ -5,10 +5,21 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from unpoison.batch import BatchScreener, Progress, run
+from unpoison.cli.common import (
+    RowCounts,
+    learn_sources,
+    outcomes,
+    row_progress,
+    say,
+    status_of_sources,
+    track_progress,
+)
+from unpoison.cli.display import screening_table, show
 from unpoison.cli.options import (
     AsJson,
     DefenseName,
@@ -21,10 +32,15 @@ from unpoison.cli.options import (
     SourcesFile,
     option,
 )
-
-if TYPE_CHECKING:
-    from unpoison.batch import BatchScreener
-    from unpoison.types import Screening
+from unpoison.defenses import load_defense
+from unpoison.defenses.guard.calibration import calibrate_threshold
+from unpoison.errors import OptionError
+from unpoison.io.files import open_source
+from unpoison.io.output import Writer, check_output
+from unpoison.io.rows import with_results
+from unpoison.report.rendering import page
+from unpoison.types import Screening
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["EXAMPLES", "screen"]
 
@@ -93,24 +109,6 @@ def screen(
     Shows a table per row, or adds "screening" to every row and writes JSON Lines. A row that cannot be used does not
     stop the file: it is reported with its line number, counted, and written with "error".
     """
-    from unpoison.batch import BatchScreener
-    from unpoison.cli.common import (
-        RowCounts,
-        learn_sources,
-        outcomes,
-        say,
-        status_of_sources,
-        track_progress,
-    )
-    from unpoison.cli.display import screening_table, show
-    from unpoison.defenses import load_defense
-    from unpoison.errors import OptionError
-    from unpoison.io.files import open_source
-    from unpoison.io.output import Writer, check_output
-    from unpoison.io.rows import with_results
-    from unpoison.report.rendering import page
-    from unpoison.types import Screening
-
     if workers is not None or engine is not EngineChoice.LOCAL:
         if html is not None or calibrate is not None:
             raise OptionError("--html and --calibrate need one process; leave out --workers and --engine")
@@ -166,9 +164,6 @@ def _screen_parts(
     file: str, output: Path | None, screener: BatchScreener, *, engine: str, workers: int | None, limit: int | None
 ) -> int:
     """Screen a file in parts, resumable and in order; the exit status."""
-    from unpoison.batch import Progress, run
-    from unpoison.cli.common import RowCounts, row_progress, say
-
     counts = RowCounts(file, most=MAX_REPORTED)
     with row_progress(rows_on_stdout=output is None) as show:
 
@@ -188,10 +183,6 @@ def _show_threshold(screenings: list[Screening], damage: float, *, as_json: bool
 
     A lower threshold would drop more than the default.
     """
-    from unpoison.cli.common import say
-    from unpoison.defenses.guard.calibration import calibrate_threshold
-    from unpoison.utils.plain_text import count_noun
-
     found = calibrate_threshold(screenings, damage)
     suggested = max(found.threshold, found.default)
     if as_json:

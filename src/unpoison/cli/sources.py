@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
+from unpoison.cli.common import RowCounts, RowOutcome, say
+from unpoison.cli.display import show, text_table
 from unpoison.cli.options import Command, argument, option
-
-if TYPE_CHECKING:
-    from unpoison.cli.common import RowCounts
-    from unpoison.sources.history import PastRetrieval
-    from unpoison.sources.sources import Sources, Tally
+from unpoison.errors import InputError, OptionError
+from unpoison.io.files import open_source
+from unpoison.io.rows import Row
+from unpoison.models.loading import load_generator
+from unpoison.report.rendering import excerpt
+from unpoison.scan.documents import UnreadDocument
+from unpoison.scan.sources import read_documents
+from unpoison.scan.stores import is_store
+from unpoison.sources.history import History, PastRetrieval, retrieval_of
+from unpoison.sources.origins import check_rule
+from unpoison.sources.policy import Policy
+from unpoison.sources.sources import Sources, Tally
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["sources"]
 
@@ -67,7 +78,10 @@ Rule = Annotated[
 PolicyFile = Annotated[Path | None, option("--policy FILE", "A policy of sources, in YAML.")]
 
 sources = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List the sources in your data, and learn their history."
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List the sources in your data, and learn their history.",
 )
 
 
@@ -80,10 +94,6 @@ def list_(
     as_json: Annotated[bool, option("--json", "Write JSON Lines: all origins, the largest first.")] = False,
 ) -> None:
     """List the origins in your data with their passages, questions and shares."""
-    from unpoison.cli.common import RowCounts, say
-    from unpoison.report.rendering import excerpt
-    from unpoison.sources.sources import Tally
-
     known, tally, dropped = _sources(policy, origin), Tally(), Counter[str]()
     counts = RowCounts("", most=MAX_REPORTED)
     unused = [pattern for pattern, _ in known.policy.patterns]
@@ -123,13 +133,6 @@ def learn(
     policy: PolicyFile = None,
 ) -> None:
     """Record the retrieved sources: origins, counts and days, without texts and questions."""
-    from unpoison.cli.common import RowCounts, say
-    from unpoison.errors import OptionError
-    from unpoison.io.rows import Row
-    from unpoison.models.loading import load_generator
-    from unpoison.sources.history import retrieval_of
-    from unpoison.utils.plain_text import count_noun
-
     if method is How.AGREEMENT and generator is None:
         raise OptionError("--method agreement reads passages and needs a generator, such as -g reader")
     for file in files:
@@ -146,12 +149,6 @@ def learn(
 
 
 def _sources(policy: Path | None, origin: str | None, history: Path | None = None) -> Sources:
-    from dataclasses import replace
-
-    from unpoison.sources.history import History
-    from unpoison.sources.origins import check_rule
-    from unpoison.sources.policy import Policy
-    from unpoison.sources.sources import Sources
 
     read = Policy.of(policy)
     return Sources(read if origin is None else replace(read, origin=check_rule(origin)), History(history))
@@ -159,10 +156,6 @@ def _sources(policy: Path | None, origin: str | None, history: Path | None = Non
 
 def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
     """The rows of every file; unusable rows are reported."""
-    from unpoison.cli.common import RowOutcome
-    from unpoison.errors import InputError
-    from unpoison.io.files import open_source
-
     for file in files:
         with open_source(file) as source:
             counts.source = source.name
@@ -180,10 +173,6 @@ def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]
 
 def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
     """The same with documents, folders and stores."""
-    from unpoison.scan.documents import UnreadDocument
-    from unpoison.scan.sources import read_documents
-    from unpoison.scan.stores import is_store
-    from unpoison.sources.history import PastRetrieval, retrieval_of
 
     def count_failure(failure: UnreadDocument) -> None:
         counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)
@@ -199,8 +188,6 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
 
 
 def _show(tally: Tally, levels: bool, top: int) -> None:
-    from unpoison.cli.display import show, text_table
-    from unpoison.report.rendering import excerpt
 
     numbers, rows = ("passages", "questions", "share"), []
     for row in tally.rows()[:top]:
@@ -215,8 +202,6 @@ def _show(tally: Tally, levels: bool, top: int) -> None:
 
 def _advice(tally: Tally, rule: str) -> Iterator[str]:
     """Remarks on the table."""
-    from unpoison.utils.plain_text import count_noun
-
     rows = tally.rows()
     named = [row for row in rows if row.origin]
     yield f"{count_noun(len(named), 'origin')} in {count_noun(tally.passages, 'passage')}"
@@ -233,8 +218,6 @@ def _advice(tally: Tally, rule: str) -> Iterator[str]:
 
 def _next_steps(tally: Tally, dropped: Counter[str], levels: bool) -> Iterator[str]:
     """Next steps after the table."""
-    from unpoison.report.rendering import excerpt
-
     rows = {row.origin: row for row in tally.rows() if row.origin}
     most = sorted((origin for origin in dropped if origin), key=lambda origin: (-dropped[origin], origin))[:NAMED]
     if most:
