@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.agents.lock_file import LockFile, look_of
-from unpoison.agents.mcp_messages import McpGate
+from unpoison.agents.mcp_messages import LockFile, McpGate, look_of
 from unpoison.agents.mcp_proxy import Proxy, ProxyBounds
 
 WANTED = "customer list"

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.agents.lock_file import LockFile, identity_of, look_of
-from unpoison.agents.mcp_messages import McpGate
+from unpoison.agents.mcp_messages import LockFile, McpGate, identity_of, look_of
 from unpoison.agents.mcp_proxy import Proxy, ProxyBounds
 from unpoison.agents.mcp_servers import CHUNK, MessageLines, TooLong
 from unpoison.agents.policy import ToolPolicy

@@ -120,7 +120,7 @@ def test_a_poisoned_description_is_withheld_and_its_tool_cannot_be_called() -> N
 
 
 def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
-    from unpoison.agents.lock_file import LockFile, identity_of
+    from unpoison.agents.mcp_messages import LockFile, identity_of
 
     lock = tmp_path / "tools.lock"
     line = [sys.executable, "-m", "unpoison", "mcp-proxy", "--approve", "--lock", str(lock), "--", *command()]

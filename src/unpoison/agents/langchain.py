@@ -16,8 +16,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langgraph.types import Command
 
-from unpoison.agents.screening import ScreenedResult
-from unpoison.agents.tool_screener import Policy, ToolScreener, with_line
+from unpoison.agents.screening import Policy, ScreenedResult, ToolScreener, with_line
 
 __all__ = ["ScreeningMiddleware"]
 

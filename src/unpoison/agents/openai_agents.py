@@ -13,8 +13,7 @@ from typing import Any
 from agents import ToolGuardrailFunctionOutput, ToolOutputGuardrail, ToolOutputGuardrailData
 from pydantic_core import to_jsonable_python
 
-from unpoison.agents.screening import ScreenedResult
-from unpoison.agents.tool_screener import Policy, ToolScreener
+from unpoison.agents.screening import Policy, ScreenedResult, ToolScreener
 
 __all__ = ["screening_guardrail"]
 

@@ -18,7 +18,7 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from unpoison.agents.policy import ToolPolicy
-from unpoison.agents.tool_screener import Policy, ToolScreener, with_line
+from unpoison.agents.screening import Policy, ToolScreener, with_line
 
 __all__ = ["ScreeningToolset", "ToolScreening"]
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.agents.lock_file import LockFile, identity_of, tool_hash
-from unpoison.agents.mcp_messages import McpGate
+from unpoison.agents.mcp_messages import LockFile, McpGate, identity_of, tool_hash
 from unpoison.agents.mcp_proxy import ProxyBounds, log_to_stderr, run_proxy
 from unpoison.agents.mcp_servers import HttpServer, Server, StdioServer, list_tools
 from unpoison.agents.policy import ToolPolicy
