@@ -11,6 +11,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from math import isfinite
 from typing import IO, Any, NoReturn, Protocol
 
@@ -142,14 +144,11 @@ _NUMBERED = re.compile(r"passage[ _]?([0-9]{1,4})\Z")
 _JSON_COLUMNS = ("passages", "query_embedding")
 
 
-def looks_like_csv(first: bytes, second: bytes | None = None) -> bool:
-    """Whether these first lines belong to a CSV file: a known heading, or two lines with equally many cells."""
-    cells = _cells(first)
-    if len(cells) < 2:
-        return False
-    if COLUMNS & {cell.strip().lower() for cell in cells} or any(_NUMBERED.match(cell.lower()) for cell in cells):
-        return True
-    return second is not None and not second.lstrip().startswith(b"{") and len(_cells(second)) == len(cells)
+def looks_like_csv(line: bytes) -> bool:
+    """Whether this first line of a file is the heading of a table of rows."""
+    text = line[:10_000].decode("utf-8", "replace").lower()
+    cells = [cell.strip().strip('"') for cell in text.split(dialect(line))]
+    return len(cells) > 1 and any(cell in COLUMNS or _NUMBERED.match(cell) for cell in cells)
 
 
 def dialect(heading: bytes) -> str:
@@ -170,69 +169,38 @@ def csv_lines(stream: IO[bytes], name: str, longest: int, *, any_columns: bool =
     Raises:
         InputError: No heading, a heading that names no column that we know, or a quote that is never closed.
     """
-    taken = _Lines(stream, name, longest)
-    heading = taken.peek()
-    if not heading:
-        raise InputError(f"{name} is empty; its first row must name the columns, such as question")
+    number = size = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal number, size
+        for number, line in enumerate(iter(partial(stream.readline, longest + 1), b""), 1):
+            size += len(line)
+            if size > longest:
+                most = longest // 2**20
+                raise InputError(f"{name}: the row before line {number} has over {most} MiB; is a quote never closed?")
+            if b"\0" in line:
+                raise InputError(f"{name}: line {number} holds a zero byte; save the file as CSV in UTF-8")
+            # Invalid UTF-8 passes as surrogate escapes, so that the error is reported for its row.
+            yield line.decode("utf-8", "surrogateescape").removeprefix("\ufeff" if number == 1 else "")
+
     csv.field_size_limit(max(csv.field_size_limit(), longest))  # a cell may hold all passages of a row
-    rows = csv.reader(taken, delimiter=dialect(heading), strict=True)
-    columns = _columns(_next(rows, taken, name) or [], name, any_columns)
-    yield b"\n"
-    while (row := _next(rows, taken, name)) is not None:
-        yield _line(columns, row)
-
-
-def _next(rows: Iterator[list[str]], taken: _Lines, name: str) -> list[str] | None:
-    taken.row_bytes = 0
+    lines = texts()
+    heading = next((line for line in lines if line.strip()), None)
+    if heading is None:
+        raise InputError(f"{name} is empty; its first row must name the columns, such as question")
+    rows = csv.reader(chain([heading], lines), delimiter=dialect(heading.encode("utf-8", "replace")), strict=True)
+    yield from [b"\n"] * (number - 1)
     try:
-        return next(rows, None)
+        columns = _columns(next(rows), name, any_columns)
+        yield b"\n"
+        for row in rows:
+            size = 0
+            yield _line(columns, row)
     except csv.Error as error:
         raise InputError(
-            f"{name} cannot be read as CSV near line {taken.number}: {error}; put cells with quotes, commas or line "
+            f"{name} cannot be read as CSV near line {number}: {error}; put cells with quotes, commas or line "
             'breaks between "quotes", and write a quote inside them twice'
         ) from None
-
-
-class _Lines:
-    """Physical lines as text for the csv module, with a limit on the bytes of one row.
-
-    Invalid UTF-8 passes as surrogate escapes, so that the error is reported for its row.
-    """
-
-    def __init__(self, stream: IO[bytes], name: str, longest: int) -> None:
-        self._stream, self._name, self._longest = stream, name, longest
-        self._ahead: bytes | None = None
-        self.number = self.row_bytes = 0
-
-    def peek(self) -> bytes:
-        """The first line that is not blank."""
-        while self._ahead is None:
-            line = self._stream.readline(self._longest + 1)
-            if line.strip(b"\xef\xbb\xbf \r\n") or not line:
-                self._ahead = line
-            else:
-                self.number += 1
-        return self._ahead
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        line = self._stream.readline(self._longest + 1) if self._ahead is None else self._ahead
-        self._ahead = None
-        if not line:
-            raise StopIteration
-        self.number += 1
-        self.row_bytes += len(line)
-        if self.row_bytes > self._longest:
-            raise InputError(
-                f"{self._name}: the row before line {self.number} is longer than {self._longest // 2**20} MiB; "
-                "is a quote never closed?"
-            )
-        text = line.removeprefix(b"\xef\xbb\xbf") if self.number == 1 else line
-        if b"\0" in text:
-            raise InputError(f"{self._name}: line {self.number} holds a zero byte; save the file as CSV in UTF-8")
-        return text.decode("utf-8", "surrogateescape")
 
 
 def _columns(heading: Sequence[str], name: str, any_columns: bool) -> list[str]:
@@ -300,10 +268,3 @@ def _list(name: str, cell: str) -> list[Any]:
     except (ValueError, RecursionError):
         raise ValueError(f"{name} begins with [ and is no JSON list, got {clip(cell)}") from None
     return list(value)
-
-
-def _cells(line: bytes) -> list[str]:
-    text = line[:10_000].decode("utf-8", "replace").lstrip("\ufeff").strip()
-    if text.startswith(("{", "[")):
-        return []
-    return [cell.strip().strip('"') for cell in text.split(max(DELIMITERS, key=text.count))]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import io
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from math import isfinite
 from os import fstat
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import (
@@ -62,7 +61,7 @@ def source_of(stream: IO[bytes], name: str, size: int | None) -> Source:
     path, packed = Path(name), None
     if path.suffix.lower() == ".gz":
         path, packed = path.with_suffix(""), stream
-        stream = _Unpacked(stream, name)
+        stream = cast(IO[bytes], gzip.GzipFile(fileobj=stream, mode="rb"))
     kind = path.suffix.lower()
     if kind == ".parquet" and packed is None:
         return ParquetSource(stream, name)
@@ -72,26 +71,6 @@ def source_of(stream: IO[bytes], name: str, size: int | None) -> Source:
 
 _FIELDS = ("query", "question", "user_input", "passages", "contexts", "text")
 """Fields by which a JSON object is recognised as one row instead of rows by id."""
-
-
-class _Unpacked(io.BufferedReader):
-    """A gzip file's content; damage is an `InputError`."""
-
-    def __init__(self, stream: IO[bytes], name: str) -> None:
-        super().__init__(gzip.GzipFile(fileobj=stream, mode="rb"))
-        self._called = name
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        return self._reading(lambda: super(_Unpacked, self).readline(size))
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        return self._reading(lambda: super(_Unpacked, self).read(size))
-
-    def _reading(self, work: Callable[[], bytes]) -> bytes:
-        try:
-            return work()
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{self._called} is no whole gzip file: {error}; pack it again") from None
 
 
 OTHER_KINDS = {
@@ -104,6 +83,10 @@ OTHER_KINDS = {
     b"[{": "one JSON list; give a file whose name ends in .json",
 }
 """Magic bytes of other formats, with advice."""
+
+SEVERAL_LINES = (
+    "JSON objects over several lines; write each on one line, or all as one list in a file whose name ends in .json"
+)
 
 
 class JsonLinesSource:
@@ -123,60 +106,40 @@ class JsonLinesSource:
         self._packed = packed
 
     def __iter__(self) -> Iterator[FileRow]:
-        for number, line in enumerate(self._lines(), 1):
-            position = 0 if self.size is None else (self._packed or self.stream).tell()
-            if (record := read_line(number, line, position)) is not None:
-                yield record
+        try:
+            for number, line in enumerate(self._lines(), 1):
+                position = 0 if self.size is None else (self._packed or self.stream).tell()
+                if (record := read_line(number, line, position)) is not None:
+                    yield record
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"{self.name} is no whole gzip file: {error}; pack it again") from None
 
     def _lines(self) -> Iterator[bytes | None]:
         """Every line, None for one that is too long.
 
         Raises:
-            InputError: The first lines show another format.
+            InputError: The first line shows another format.
         """
-        first, begun, waiting = b"", False, list[bytes | None]()
-        for line in self._stream_lines():
-            waiting.append(line)
-            if not begun:
-                text = b"" if line is None else line_text(line)
-                if text and not text.startswith(b"{"):
-                    self._refuse(first or text, text if first else None)
-                begun = bool(first and text) or (text.startswith(b"{") and _is_row(text))
-                first = first or text
-                if first and not begun:
-                    continue  # the next line distinguishes a bad row from another format
-            yield from waiting
-            waiting.clear()
-        yield from waiting
-
-    def _refuse(self, first: bytes, second: bytes | None) -> None:
-        """Raise an error for a file of another format."""
-        found = next((other for begins, other in OTHER_KINDS.items() if first.startswith(begins)), None)
-        if second is not None and first.startswith(b"{") and not second.startswith(b"{"):
-            found = (
-                "JSON objects over several lines; write each on one line, or all as one list in a file whose name ends "
-                "in .json"
-            )
-        elif first == b"[":
-            found = OTHER_KINDS[b"[{"]
-        elif found is None and looks_like_csv(first, second):
-            shown = clip(first.decode("utf-8", "replace"))
-            found = f"CSV, its first line is {shown}; give a file whose name ends in .csv"
-        if found is not None:
-            raise InputError(f"{self.name}: this looks like {found}")
-
-    def _stream_lines(self) -> Iterator[bytes | None]:
+        begun = False
         while line := self.stream.readline(MAX_LINE + 1):
+            if not begun and (text := line_text(line)):
+                begun = True
+                if (kind := _other_kind(text)) is not None:
+                    raise InputError(f"{self.name}: this looks like {kind}")
             yield None if len(line) > MAX_LINE else line
             while len(line) > MAX_LINE and not line.endswith(b"\n"):  # skip the rest of a line that is too long
                 line = self.stream.readline(MAX_LINE + 1)
 
 
-def _is_row(line: bytes) -> bool:
-    try:
-        return isinstance(parse_json(line), dict)
-    except (ValueError, RecursionError):
-        return False
+def _other_kind(line: bytes) -> str | None:
+    """The format that a first line shows, with advice; None for JSON Lines."""
+    if line == b"[":
+        return OTHER_KINDS[b"[{"]
+    if line.startswith(b"{"):
+        return SEVERAL_LINES if line.endswith((b"{", b",", b"[")) else None
+    if looks_like_csv(line):
+        return f"CSV, its first line is {clip(line.decode('utf-8', 'replace'))}; give a file whose name ends in .csv"
+    return next((kind for begins, kind in OTHER_KINDS.items() if line.startswith(begins)), None)
 
 
 class CsvSource(JsonLinesSource):
