@@ -17,8 +17,8 @@ from unpoison.io.file_rows import FileRow, json_line
 from unpoison.io.files import open_source
 from unpoison.io.output import check_output
 from unpoison.scan.audit import Audit
-from unpoison.scan.audit import since as moment
 from unpoison.scan.audit_report import AuditReport, audit_page, tables
+from unpoison.scan.documents import moment
 from unpoison.sources.sources import Sources
 from unpoison.utils.plain_text import count_noun
 
@@ -29,6 +29,8 @@ ALERT = 3
 
 MAX_REPORTED = 20
 """Rows without a screening that are named; the others are counted."""
+
+_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 EXAMPLES = """\b
 Examples:
@@ -70,7 +72,7 @@ def audit(
     if html is not None:
         for log in logs:
             check_output(html, log)
-    with Audit(None if since is None else moment(since, time.time()), Sources.of(sources)) as counted:
+    with Audit(None if since is None else _moment(since, time.time()), Sources.of(sources)) as counted:
         counts = RowCounts("", most=MAX_REPORTED)
         for log in dict.fromkeys(logs):
             _count_log(log, counted, counts)
@@ -86,6 +88,21 @@ def audit(
     raise typer.Exit(ALERT if alert and report.flagged["document"] else counts.exit_code)
 
 
+def _moment(text: str, now: float) -> float:
+    """The time of `--since`: an ISO date or time, or an age such as 24h, 7d or 2w.
+
+    Raises:
+        InputError: Neither.
+    """
+    number, unit = text[:-1], text[-1:]
+    if unit in _SECONDS and number.isdecimal() and number.isascii() and len(number) <= 6:
+        return now - int(number) * _SECONDS[unit]
+    time = None if text.replace(".", "", 1).isdecimal() else moment(text)
+    if time is None:
+        raise InputError(f"since must be a date such as 2026-03-01, or a time ago such as 24h or 7d, got {text!r}")
+    return time.timestamp()
+
+
 def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
     """Count all rows of a file; unusable ones are reported."""
     with open_source(log) as source, row_progress(rows_on_stdout=False) as show:
@@ -97,7 +114,6 @@ def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
 
 
 def _count(record: FileRow, audit: Audit, counts: RowCounts) -> None:
-
     error = record.error
     if error is None:
         try:

@@ -30,7 +30,7 @@ from unpoison.utils.fences import digest_text
 from unpoison.utils.files import Closing
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["Audit", "Event", "chance", "read_event", "since"]
+__all__ = ["Audit", "Event", "chance", "read_event"]
 
 CHANCE = 0.001
 """Maximum probability of a flagged number of drops by chance."""
@@ -218,24 +218,6 @@ def chance(dropped: int, seen: int, expected: float) -> float:
     if not dropped:
         return 1.0
     return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
-
-
-def since(text: str, now: float) -> float:
-    """The time of `--since`: an ISO date or time, or an age such as 24h, 7d or 2w.
-
-    Raises:
-        InputError: Neither.
-    """
-    number, unit = text[:-1], text[-1:]
-    if unit in _SECONDS and number.isdecimal() and number.isascii() and len(number) <= 6:
-        return now - int(number) * _SECONDS[unit]
-    time = None if text.replace(".", "", 1).isdecimal() else moment(text)
-    if time is None:
-        raise InputError(f"since must be a date such as 2026-03-01, or a time ago such as 24h or 7d, got {text!r}")
-    return time.timestamp()
-
-
-_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 MAX_KEY = 200
