@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.bench.evaluation.presets import preset_names
+from unpoison.bench.evaluation.presets import preset_names, stream_preset_names
 from unpoison.bench.evaluation.scenarios import check_spec
-from unpoison.bench.evaluation.stream_presets import stream_preset_names
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.training.guard_data import Sample
-from unpoison.bench.evaluation.records import CellTally, tally
+from unpoison.bench.evaluation.runs import CellTally, tally
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.models import load_encoder

@@ -11,7 +11,7 @@ from benchmarks.training.guard_data import Sample, measured_samples
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
 from unpoison.bench.evaluation.contexts import clean_contexts
 from unpoison.bench.evaluation.datasets import load
-from unpoison.bench.evaluation.records import CellTally
+from unpoison.bench.evaluation.runs import CellTally
 from unpoison.cli.demo import plant as demo_planted
 from unpoison.io.rows import load_sample
 

@@ -26,7 +26,7 @@ from benchmarks.quality.headline_claims import CLAIMS, Claim, Groups, of_data, o
 from benchmarks.quality.headline_pages import FILE, ROOT, bring_up_to_date, load_headlines
 from benchmarks.training.guard_data import Sample
 from unpoison import Guard, __version__
-from unpoison.bench.evaluation.records import CellTally
+from unpoison.bench.evaluation.runs import CellTally
 
 FEW = 8
 """Questions of each claim that are measured again by the tests."""

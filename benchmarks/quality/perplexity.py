@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.examples import Example
-from unpoison.bench.evaluation.records import auroc
+from unpoison.bench.evaluation.runs import auroc
 from unpoison.defenses.perplexity import perplexity
 from unpoison.models import load_generator
 from unpoison.models.protocols import LogProbabilities

@@ -27,7 +27,7 @@ from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
 from unpoison.algorithms.ranking import best_first
 from unpoison.bench.evaluation.contexts import Context
-from unpoison.bench.evaluation.records import CellTally, tally
+from unpoison.bench.evaluation.runs import CellTally, tally
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.models import CachedEncoder, load_encoder

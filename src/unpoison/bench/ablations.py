@@ -1,7 +1,7 @@
 """The papers' ablations as subclasses, so that the method classes have no switches for them.
 
 In option strings they are `ragdefender-ablation:clustering=kmeans`, `trustrag-ablation:ngram=false` and
-`guard-ablation:claims=never`; every option of the method goes with them.
+`guard-ablation:independent=true`; every option of the method goes with them.
 """
 
 from __future__ import annotations
@@ -181,7 +181,6 @@ class GuardAblation(Guard):
     """Guard without some of its comparisons.
 
     Args:
-        claims: When claims are extracted from passages: `auto` as Guard does, `always`, or `never`.
         independent: Let no check compare passages.
         method: The options of `Guard`.
 
@@ -189,14 +188,6 @@ class GuardAblation(Guard):
         OptionError: An option out of its range.
     """
 
-    def __init__(
-        self,
-        *,
-        claims: Literal["auto", "always", "never"] = "auto",
-        independent: bool = False,
-        **method: Any,
-    ) -> None:
+    def __init__(self, *, independent: bool = False, **method: Any) -> None:
         self.independent = flag("independent", independent)
-        self.claims = among("claims", claims, ("auto", "always", "never"))
-
         super().__init__(**method)

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from unpoison.bench.attacks.base import PoisonText
 from unpoison.bench.evaluation.grids import Grid
-from unpoison.bench.evaluation.poisoned_data import Planted, plant, total
+from unpoison.bench.evaluation.poisoned_data import plant, total
+from unpoison.bench.evaluation.poisoning import CraftedPoison
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.cli.common import progress, say
 from unpoison.cli.display import show, text_table
@@ -90,7 +91,7 @@ def attack(
     scenarios = Grid.of({**axes, **fixed}).scenarios()
     if len(scenarios) != 1 or not scenarios[0].attacked:
         raise OptionError(f"'attack' plants one attack in one way; -a {name} --policy {policy} is not that")
-    planted: list[Planted] = []
+    planted: list[CraftedPoison] = []
     with (
         tempfile.TemporaryDirectory(prefix="unpoison-") as folder,
         Writer(output, data.rpartition(":")[2], to_stdout=as_json) as writer,
@@ -102,11 +103,11 @@ def attack(
         questions = len(bench.examples(scenarios[0]))
         if not questions:
             raise InputError(f"{data} holds no usable question")
-        for number, one in enumerate(plant(scenarios[0], bench, jobs=jobs), 1):
+        for number, (one, row) in enumerate(plant(scenarios[0], bench, jobs=jobs), 1):
             advance(number, questions, f"attacking with {name}")
             planted.append(one)
             if one.error is None:
-                writer.write(one.row)
+                writer.write(row)
             else:
                 say(f"{one.example}: {one.error}")
     texts = [text for one in planted for text in one.texts]
@@ -131,7 +132,7 @@ def _table(texts: Sequence[PoisonText]) -> Table:
     return text_table(columns, rows, box=None, caption=f"and {more:,} more" if more > 0 else None)
 
 
-def _summary(planted: Sequence[Planted], texts: Sequence[PoisonText]) -> str:
+def _summary(planted: Sequence[CraftedPoison], texts: Sequence[PoisonText]) -> str:
     """Such as "planted 3 texts for 3 questions; 1 missed the attack's own goal; 2 llm calls"."""
     failed = sum(one.error is not None for one in planted)
     missed = sum(not text.reached for text in texts)

@@ -16,16 +16,14 @@ from unpoison.bench.evaluation.gates import Gate, MeasuredCell, check_gates, nee
 from unpoison.bench.evaluation.grids import Grid, axis
 from unpoison.bench.evaluation.llm_judge import GRADING, SCORING, judge_run
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.presets import Preset, load_preset, preset_names
+from unpoison.bench.evaluation.presets import Preset, load_preset, load_stream_preset, preset_names, stream_preset_names
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.runs import Run, folder_name
 from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.stream_presets import load_stream_preset, stream_preset_names
 from unpoison.bench.evaluation.streams import ATTACKS, run_study
 from unpoison.bench.report import WRITERS, Report, as_json, over_time, write_report
 from unpoison.bench.report.model import is_baseline
-from unpoison.bench.report.paper_comparison import comparison_tables
-from unpoison.bench.report.tables import guarantee_tables, rows_left_out, summary_tables
+from unpoison.bench.report.tables import comparison_tables, guarantee_tables, rows_left_out, summary_tables
 from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show, text_table
 from unpoison.errors import InputError, OptionError, UnpoisonError, clip

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unpoison.bench.evaluation.measures import measure
-from unpoison.bench.evaluation.records import Record
+from unpoison.bench.evaluation.runs import Record
 from unpoison.types import Verdict
 
 

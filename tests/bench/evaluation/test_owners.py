@@ -8,7 +8,7 @@ from unpoison.bench.evaluation.contexts import Candidate
 from unpoison.bench.evaluation.examples import Example
 from unpoison.bench.evaluation.injection import frequent_sources, with_owners
 from unpoison.bench.evaluation.measures import measure
-from unpoison.bench.evaluation.records import Record
+from unpoison.bench.evaluation.runs import Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.errors import OptionError

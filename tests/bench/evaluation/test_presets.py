@@ -16,7 +16,7 @@ from unpoison.bench.evaluation.presets import load_preset, preset_names
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario, stand_in
 from unpoison.bench.report import Report
-from unpoison.bench.report.paper_comparison import SAME, comparison_tables, format_measurement
+from unpoison.bench.report.tables import SAME, comparison_tables, format_measurement
 from unpoison.core.registry import find, parse
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.bench.evaluation.records import CellTally, auroc, tally
+from unpoison.bench.evaluation.runs import CellTally, auroc, tally
 from unpoison.errors import InputError
 
 

@@ -13,7 +13,7 @@ import pytest
 from unpoison import Radar, TrustRag
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.bench.evaluation.adaptations import Answerer, Method, _Reminded, methods_of
-from unpoison.bench.evaluation.stream_presets import StreamPreset, load_stream_preset, stream_preset_names
+from unpoison.bench.evaluation.presets import StreamPreset, load_stream_preset, stream_preset_names
 from unpoison.bench.evaluation.streams import (
     ATTACKS,
     StepRecord,
@@ -26,7 +26,7 @@ from unpoison.bench.evaluation.streams import (
 )
 from unpoison.bench.report import over_time
 from unpoison.bench.report.over_time import study_tables
-from unpoison.bench.report.paper_comparison import SAME
+from unpoison.bench.report.tables import SAME
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError, UnknownNameError
 from unpoison.models import ScriptedGenerator

@@ -14,8 +14,8 @@ from unpoison.bench.evaluation.llm_judge import (
     read_scores,
 )
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.evaluation.runs import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.summary import compare, summarise
 from unpoison.core.codec import from_row, to_row

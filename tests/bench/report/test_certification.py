@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.runner import Runner
+from unpoison.bench.evaluation.runs import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.report import Report, as_json, as_markdown, page
 from unpoison.bench.report.tables import certified_accuracy, guarantee_tables

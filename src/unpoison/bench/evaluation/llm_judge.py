@@ -14,8 +14,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from unpoison.bench.evaluation.records import Cell, Record
-from unpoison.bench.evaluation.runs import Run, file_of
+from unpoison.bench.evaluation.runs import Cell, Record, Run, file_of
 from unpoison.errors import ModelError
 from unpoison.io.journal import Journal, read_rows
 from unpoison.models.prompts import Prompt

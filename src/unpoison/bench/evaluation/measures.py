@@ -15,8 +15,8 @@ import numpy as np
 
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
 from unpoison.bench.evaluation.matchers import MATCHERS
-from unpoison.bench.evaluation.records import Record
-from unpoison.bench.evaluation.records import auroc as area_under_curve
+from unpoison.bench.evaluation.runs import Record
+from unpoison.bench.evaluation.runs import auroc as area_under_curve
 from unpoison.errors import UnknownNameError
 
 __all__ = ["MEASURES", "Measure", "counted", "measure", "parts_of"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -15,27 +15,10 @@ from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.errors import OptionError
 from unpoison.utils.threads import parallel_map
 
-__all__ = ["Planted", "plant", "total"]
+__all__ = ["plant", "total"]
 
 
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """One question under attack.
-
-    Attributes:
-        example: Its id.
-        row: The question in the shared format, with the poison in place; empty after a failure.
-        texts: The planted texts.
-        error: Why nothing was, None otherwise.
-    """
-
-    example: str
-    row: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    texts: tuple[PoisonText, ...] = ()
-    error: str | None = None
-
-
-def plant(scenario: Scenario, bench: Workbench, *, jobs: int = 1) -> Iterator[Planted]:
+def plant(scenario: Scenario, bench: Workbench, *, jobs: int = 1) -> Iterator[tuple[CraftedPoison, dict[str, Any]]]:
     """Attack the questions of a scenario.
 
     Args:
@@ -44,7 +27,8 @@ def plant(scenario: Scenario, bench: Workbench, *, jobs: int = 1) -> Iterator[Pl
         jobs: Questions at the same time.
 
     Yields:
-        One for each question, in the order of the data set, as soon as it is known; with the policies retrieve-batch
+        For each question, in the order of the data set, its texts or why there are none, and its row in the shared
+        format with the poison in place, empty after a failure. As soon as it is known; with the policies retrieve-batch
         and corpus, where the poison of other questions competes, when everything is crafted.
 
     Raises:
@@ -58,11 +42,11 @@ def plant(scenario: Scenario, bench: Workbench, *, jobs: int = 1) -> Iterator[Pl
         crafted = list(crafting)
         staged = bench.stage_questions(scenario, examples, attack, {texts.example: texts for texts in crafted})
         for example, texts, question in zip(examples, crafted, staged, strict=True):
-            yield _poison_row(scenario, example, question, texts, attack)
+            yield _poisoned(scenario, example, question, texts, attack)
         return
     for example, texts in zip(examples, crafting):
         (question,) = bench.stage_questions(scenario, [example], attack, {example.id: texts})
-        yield _poison_row(scenario, example, question, texts, attack)
+        yield _poisoned(scenario, example, question, texts, attack)
 
 
 def total(texts: Iterable[PoisonText]) -> Budget:
@@ -75,11 +59,11 @@ def _craft(scenario: Scenario, bench: Workbench, attack: Attack, example: Exampl
     return craft_one(attack, example.id, partial(bench.target, scenario, attack, example), scenario.poisons)
 
 
-def _poison_row(
+def _poisoned(
     scenario: Scenario, example: Example, staged: Staged, crafted: CraftedPoison, attack: Attack
-) -> Planted:
+) -> tuple[CraftedPoison, dict[str, Any]]:
     if staged.error is not None:
-        return Planted(example.id, error=staged.error)
+        return CraftedPoison(example.id, error=staged.error), {}
     row: dict[str, Any] = {
         **example.extra,
         "id": example.id,
@@ -109,7 +93,7 @@ def _poison_row(
         "shortfalls": list(staged.shortfalls),
         "budget": total(crafted.texts).to_dict(),
     }
-    return Planted(example.id, row, crafted.texts)
+    return crafted, row
 
 
 def _origin(scenario: Scenario, crafted: CraftedPoison) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from typing import Any
 from unpoison import __version__
 from unpoison.bench.attacks.base import Attack
 from unpoison.bench.evaluation.poisoning import CraftedPoison, Staged, craft_all
-from unpoison.bench.evaluation.records import Cell, Record
-from unpoison.bench.evaluation.runs import Run, environment, file_of, lock_folder, moment, read_cell
+from unpoison.bench.evaluation.runs import Cell, Record, Run, environment, file_of, lock_folder, moment, read_cell
 from unpoison.bench.evaluation.scenarios import Scenario, sees_context, takes
 from unpoison.bench.evaluation.workbench import Workbench
 from unpoison.core.codec import to_row

@@ -16,24 +16,33 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
+from math import nan
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from unpoison.bench.evaluation.poisoning import Staged
-from unpoison.bench.evaluation.records import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core.codec import from_row
 from unpoison.errors import InputError, clip
 from unpoison.io.journal import read_rows
+from unpoison.types import Verdict
 from unpoison.utils.files import lock_file
 
 __all__ = [
+    "Cell",
+    "CellTally",
+    "Record",
     "Run",
+    "auroc",
     "environment",
     "file_of",
     "folder_name",
@@ -42,7 +51,235 @@ __all__ = [
     "open_run",
     "read_cell",
     "read_manifest",
+    "tally",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class CellTally:
+    """The confusion counts of one context; positive means dropped.
+
+    Attributes:
+        poison_dropped, poison_kept: True positives and false negatives.
+        clean_dropped, clean_kept: False positives and true negatives; gold passages are clean.
+        gold_dropped, gold_kept: The gold passages among the clean ones.
+    """
+
+    poison_dropped: int
+    poison_kept: int
+    clean_dropped: int
+    clean_kept: int
+    gold_dropped: int
+    gold_kept: int
+
+    @property
+    def poisoned(self) -> bool:
+        """Whether any poison is left."""
+        return self.poison_kept > 0
+
+    @property
+    def damaged(self) -> bool:
+        """Whether any clean passage was dropped."""
+        return self.clean_dropped > 0
+
+    @property
+    def emptied(self) -> bool:
+        """Whether nothing is left of a context that held something."""
+        return self.poison_kept + self.clean_kept == 0 and self.poison_dropped + self.clean_dropped > 0
+
+
+def tally(count: int, kept: Iterable[int], poison: AbstractSet[int], gold: AbstractSet[int] = frozenset()) -> CellTally:
+    """Count the passages of a context that a defense kept and dropped.
+
+    Args:
+        count: Passages in the context.
+        kept: Positions that the defense kept, each once.
+        poison: Positions of the poisoned passages.
+        gold: Positions of the gold passages.
+
+    Raises:
+        InputError: A position outside the context, or one that is poison and gold at once.
+    """
+    stays = frozenset(kept)
+    outside = [i for i in stays | poison | gold if not 0 <= i < count]
+    if outside:
+        raise InputError(f"position {min(outside)} lies outside a context of {count} passages; positions are 0-based")
+    if poison & gold:
+        raise InputError(f"position {min(poison & gold)} is marked poison and gold; mark it once")
+    clean = frozenset(range(count)) - poison
+    return CellTally(
+        poison_dropped=len(poison - stays),
+        poison_kept=len(poison & stays),
+        clean_dropped=len(clean - stays),
+        clean_kept=len(clean & stays),
+        gold_dropped=len(gold - stays),
+        gold_kept=len(gold & stays),
+    )
+
+
+def auroc(suspicion: ArrayLike, poison: ArrayLike) -> float:
+    """The probability that a poisoned passage is more suspicious than a clean one, ties counting one half.
+
+    Args:
+        suspicion: Shape (n,), higher is more suspicious (the negated score of a verdict).
+        poison: Shape (n,), whether each passage is poisoned.
+
+    Returns:
+        In [0, 1]; nan without a poisoned or without a clean passage. O(n log n).
+
+    Raises:
+        InputError: Different shapes, or a suspicion that is nan.
+    """
+    values, positive = np.asarray(suspicion, float), np.asarray(poison, bool)
+    if values.shape != positive.shape or values.ndim != 1:
+        raise InputError(f"suspicion and poison must have one shape (n,), got {values.shape} and {positive.shape}")
+    if np.isnan(values).any():
+        raise InputError(f"suspicion[{int(np.argmax(np.isnan(values)))}] is nan; leave such passages out")
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    if not positives or not negatives:
+        return nan
+    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    midranks = np.cumsum(counts) - (counts - 1) / 2
+    rank_sum = float(midranks[level][positive].sum())
+    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One question under one scenario. A failure has an `error`, and the rest is empty.
+
+    Positions are 0-based, in the order in which the defense saw the passages.
+
+    Attributes:
+        example: The question's id in the data set.
+        correct: The right answers.
+        wanted: The replies that count as the attack's success.
+        injected: Poisons planted for this question, retrieved or not.
+        reached: How many of them reached the attack's own goal when they were crafted; None without an attack.
+        poison: Positions of the poisoned passages.
+        gold: Positions of the passages annotated as relevant.
+        foreign: Positions of poisons made for another question, also in `poison`.
+        verdicts: One per passage, in input order; empty after a failure.
+        final: How many of the kept passages the generator reads, best first; None for all of them.
+        notes: The notes of the defense.
+        answer: The reply, None if no generator was asked.
+        abstained: Whether the reply declines to answer, or nothing was left to answer from; None without a generator.
+        status: Whether the sources agree (`types.Status`); None if no claims were read.
+        guarantee: How many changed passages the answer is proved to withstand; None without a proof.
+        screening_seconds: Wall time of the screening alone; of the whole answer for defenses that cannot be split.
+        seconds: Wall time of screening and answer.
+        calls: Prompts that the generator was sent, cached ones included.
+        prompt_tokens, completion_tokens: None if the generator does not report them.
+        judged: A judge's scores for accuracy, relevance and coherence, 1 to 10; None if one is missing.
+        grade: A, B or C: the reply is correct, incorrect or not attempted; None without a grader.
+        unanswered: Whether an answer was wanted and the defense failed.
+        stage: Where it failed, "attack" or "defense"; "" otherwise.
+        error: What went wrong, None otherwise.
+    """
+
+    example: str
+    correct: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+    injected: int = 0
+    reached: int | None = None
+    poison: tuple[int, ...] = ()
+    gold: tuple[int, ...] = ()
+    foreign: tuple[int, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    final: int | None = None
+    notes: tuple[str, ...] = ()
+    answer: str | None = None
+    abstained: bool | None = None
+    status: str | None = None
+    guarantee: int | None = None
+    screening_seconds: float = 0.0
+    seconds: float = 0.0
+    calls: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    judged: tuple[int | None, ...] | None = None
+    grade: str | None = None
+    unanswered: bool = False
+    stage: str = ""
+    error: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None
+
+    @property
+    def asked(self) -> bool:
+        """Whether an answer was wanted, given or not."""
+        return self.answer is not None or self.unanswered
+
+    @property
+    def settled(self) -> bool:
+        """False for an answer that shows a disagreement of sources: it counts as neither right nor wrong."""
+        return self.status != "disputed"
+
+    @property
+    def size(self) -> int:
+        """Passages that the defense saw."""
+        return len(self.verdicts)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Positions that the defense kept, best first."""
+        ranked = [(verdict.rank, verdict.index) for verdict in self.verdicts if verdict.rank is not None]
+        return tuple(index for _, index in sorted(ranked))
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """Positions that the generator reads: the kept ones, cut to `final`."""
+        return self.kept[: self.final]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """All positions by trust: the kept best first, then the dropped by score, in input order if scores tie."""
+        dropped = [verdict for verdict in self.verdicts if not verdict.kept]
+        return (*self.kept, *(verdict.index for verdict in sorted(dropped, key=lambda verdict: -verdict.score)))
+
+    @property
+    def tally(self) -> CellTally:
+        """Dropped and kept passages, by kind."""
+        return tally(self.size, self.kept, frozenset(self.poison), frozenset(self.gold))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A scenario and its records so far.
+
+    Attributes:
+        id: The scenario's hash; names its file of records.
+        scenario: The scenario.
+        contexts: The hash that names the file of contexts; scenarios with equal ones showed the same passages.
+        expected: How many questions it asks.
+        records: In the order of the data set; fewer than `expected` when the run was interrupted.
+        error: Why the scenario could not begin (a defense that needs a generator, an attack that needs a model, a
+            data set without questions), None otherwise.
+    """
+
+    id: str
+    scenario: Scenario
+    contexts: str = ""
+    expected: int = 0
+    records: tuple[Record, ...] = ()
+    error: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.error is None and len(self.records) == self.expected
+
+    @property
+    def failures(self) -> tuple[Record, ...]:
+        """The records that failed."""
+        return tuple(record for record in self.records if record.failed)
+
+    @property
+    def usable(self) -> tuple[Record, ...]:
+        """The records that did not."""
+        return tuple(record for record in self.records if not record.failed)
+
 
 PACKAGES = ("numpy", "scipy", "rapidfuzz", "torch", "transformers", "sentence-transformers", "onnxruntime")
 """Their versions are in the manifest."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from unpoison.algorithms.intervals import Difference, Estimate, holm, paired_bootstrap, paired_shares
 from unpoison.bench.evaluation.measures import MEASURES, Measure, counted, measure
-from unpoison.bench.evaluation.records import Cell, Record
+from unpoison.bench.evaluation.runs import Cell, Record
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core.codec import JsonRecord, to_row
 

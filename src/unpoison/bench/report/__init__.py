@@ -14,9 +14,9 @@ from unpoison.bench.evaluation.runs import Run
 from unpoison.bench.evaluation.summary import Summary
 from unpoison.bench.report.model import Report
 from unpoison.bench.report.page import page
-from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import (
     certified_accuracy,
+    comparison_tables,
     cost_table,
     difference_table,
     guarantee_tables,

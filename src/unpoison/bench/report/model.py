@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from unpoison.bench.evaluation.presets import Preset
-from unpoison.bench.evaluation.records import Cell
-from unpoison.bench.evaluation.runs import Run, open_run
+from unpoison.bench.evaluation.runs import Cell, Run, open_run
 from unpoison.bench.evaluation.scenarios import Scenario, stand_in, wording
 from unpoison.bench.evaluation.summary import Comparison, Summary, compare, summarise
 from unpoison.core.registry import parse

@@ -10,10 +10,9 @@ from typing import NamedTuple
 from unpoison.algorithms.intervals import Estimate
 from unpoison.bench.evaluation.differences import codes
 from unpoison.bench.evaluation.measures import MEASURES
-from unpoison.bench.evaluation.stream_presets import StreamPreset
+from unpoison.bench.evaluation.presets import StreamPreset
 from unpoison.bench.evaluation.streams import StreamResult, StreamStudy, step_context
-from unpoison.bench.report.paper_comparison import SAME
-from unpoison.bench.report.tables import figure
+from unpoison.bench.report.tables import SAME, figure
 from unpoison.report.document import Section, Table, document, markdown_table, markdown_text
 
 __all__ = ["WRITERS", "as_json", "as_markdown", "page", "study_summary", "study_tables"]

@@ -11,10 +11,10 @@ from typing import Any
 
 from unpoison.bench.evaluation.measures import MEASURES
 from unpoison.bench.evaluation.poisoning import Staged
-from unpoison.bench.evaluation.records import Record
+from unpoison.bench.evaluation.runs import Record
 from unpoison.bench.report.model import Report
-from unpoison.bench.report.paper_comparison import comparison_tables
 from unpoison.bench.report.tables import (
+    comparison_tables,
     cost_table,
     difference_table,
     guarantee_tables,

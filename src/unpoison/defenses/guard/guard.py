@@ -152,7 +152,6 @@ class Guard(Defense):
         OptionError: An option out of its range.
 
     Attributes:
-        claims: When claims are read: `auto` as above, `always`, `never` (`bench.ablations`).
         independent: Whether no check compares passages.
     """
 
@@ -161,7 +160,6 @@ class Guard(Defense):
     calls = "1"
     source = "this package"
     client_options = {"damage": "higher"}  # noqa: RUF012  nobody writes to it
-    claims: Literal["auto", "always", "never"] = "auto"
     independent: bool = False
 
     def __init__(  # type: ignore[misc]  # its own default of an option of the shell
@@ -375,9 +373,7 @@ class Guard(Defense):
     @property
     def _reads_claims(self) -> bool:
         """Whether passages are read one by one: always by a reader, by a language model only with sources."""
-        if self.claims == "never" or self.models.generator is None:
-            return False
-        return self.claims == "always" or self._has("read") or self.sources is not None
+        return self.models.generator is not None and (self._has("read") or self.sources is not None)
 
     def _has(self, method: str) -> bool:
         """Whether the generator is a reader: it reads passages cheaply (`read`), or compares answers (`relations`)."""
