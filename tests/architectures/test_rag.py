@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from unpoison import Defense, Grada, Guard, Passage, Query, Rag, TrustRag, Vanilla
+from unpoison import Defense, Guard, Passage, Query, Rag, Vanilla
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnknownNameError
 from unpoison.io.rows import load_sample
 from unpoison.models import FakeEncoder, ScriptedGenerator
@@ -193,22 +193,8 @@ def test_the_native_asynchronous_call_is_the_one_that_is_awaited():
     assert [p.text for p in rag.retrieve(QUESTION)] == CLEAN[:1]
 
 
-def test_k_bounds_what_is_read_and_candidates_what_is_screened(index):
-    generator = ScriptedGenerator(lambda prompt: "an answer")
+def test_k_bounds_what_is_retrieved(index):
     assert len(Rag(index, k=3).retrieve(QUESTION)) == 3
-    rag = Rag(index, "guard", generator, k=2, candidates=7)
-    assert len(rag.retrieve(QUESTION)) == 7
-    whole, best = Rag(index, k=7).screen(QUESTION), rag.screen(QUESTION)
-    assert best.kept_indices == whole.kept_indices[:2]
-    assert best.dropped_indices == tuple(sorted({*whole.dropped_indices, *whole.kept_indices[2:]}))
-    assert [best.verdicts[i].reason for i in whole.dropped_indices] == [
-        whole.verdicts[i].reason for i in whole.dropped_indices
-    ]
-    assert all(best.verdicts[i].reason.code == "past_best" for i in whole.kept_indices[2:])
-    assert best.evidence["probability"].shape == (7,)
-    answer = rag.ask(QUESTION)
-    assert generator.prompts[-1].passages == tuple(p.text for p in best.kept)
-    assert answer.screening == best == asyncio.run(rag.aask(QUESTION)).screening
 
 
 def test_nothing_found_is_no_error():
@@ -241,7 +227,6 @@ def test_a_defense_may_be_an_object(index):
     guard = Guard(threshold=0.0, generator="extractive")
     rag = Rag(index, guard, k=5)
     assert rag.defense is guard
-    assert Rag(index, Grada(keep=1), candidates=7, k=5).screen(QUESTION).kept
 
 
 @pytest.mark.parametrize(
@@ -250,11 +235,8 @@ def test_a_defense_may_be_an_object(index):
         ({"retriever": object()}, r"retriever must have retrieve\(query, k\), got <object"),
         ({"retriever": CLEAN}, r"retriever must have retrieve\(query, k\)"),
         ({"k": 0}, "k must be a whole number of at least 1, got 0"),
-        ({"k": 5, "candidates": 4}, "candidates must be a whole number of at least 5, got 4"),
-        ({"candidates": 5001}, "at most 5,000 passages, got 5,001"),
-        ({"k": 5001}, "at most 5,000 passages, got 5,001"),
+        ({"k": 5001}, "k must be at most 5,000, got 5001"),
         ({"defense": Vanilla(), "generator": "extractive"}, "generator is for a defense named by a string"),
-        ({"defense": TrustRag(), "candidates": 20}, "trustrag answers in its own way from all it is given"),
         ({"defense": "grada:keep=0"}, "keep"),
     ],
 )
@@ -269,10 +251,10 @@ def test_an_unknown_defense_suggests_the_nearest():
 
 
 def test_without_a_generator_there_is_no_answer(index):
-    for rag in (Rag(index), Rag(index, candidates=20)):
-        assert rag.screen(QUESTION).kept
-        with pytest.raises(OptionError, match="was given no generator"):
-            rag.ask(QUESTION)
+    rag = Rag(index)
+    assert rag.screen(QUESTION).kept
+    with pytest.raises(OptionError, match="was given no generator"):
+        rag.ask(QUESTION)
 
 
 @pytest.mark.parametrize("question", [None, 7, b"bytes", ["list"]])
@@ -335,7 +317,7 @@ def test_a_retriever_that_returns_nonsense(retrieved):
 
 
 def test_what_it_is_made_of_is_shown(index):
-    assert repr(Rag(index, k=5)) == "Rag(BM25Retriever(7 passages), defense='guard', k=5, candidates=5)"
+    assert repr(Rag(index, k=5)) == "Rag(BM25Retriever(7 passages), defense='guard', k=5)"
 
 
 @pytest.mark.parametrize("defense", ["guard", "grada", "vanilla"])

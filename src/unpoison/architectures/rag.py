@@ -10,7 +10,6 @@ from typing import Any
 from unpoison.core import registry
 from unpoison.core.answers import Answer, Call
 from unpoison.core.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
-from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense
@@ -42,17 +41,15 @@ class Rag:
         retriever: One of `unpoison.retrieval`, or anything with its `retrieve(query, k)`.
         defense: An option string such as "guard" or "grada:keep=5", or a defense.
         generator: For a defense named by a string; without it only `retrieve` and `screen` work.
-        k: Number of passages for the model, at least 1.
+        k: Number of passages to retrieve and screen, at least 1.
         guarantee: Abstain unless the answer is proved to withstand this many planted passages; the defense must prove
             its answers (`vote`, `robustrag`, `guard:answer=guaranteed`). 0 requires no proof.
-        sources: Sources for the defense (`unpoison.Sources`, a policy file, a mapping). learn: Whether to update the
-        history of sources. candidates: Number of passages to retrieve and screen; the model reads the `k` best that are
-        kept. `k` by default.
+        sources: Sources for the defense (`unpoison.Sources`, a policy file, a mapping).
+        learn: Whether to update the history of sources.
 
     Raises:
         OptionError: An option out of its range; a guarantee from a defense without proof; a generator beside a defense
-            that is an object; or more candidates
-            than `k` for a defense that answers in its own way, and so from all that it is given.
+            that is an object.
         UnknownNameError: No defense of that name.
     """
 
@@ -63,7 +60,6 @@ class Rag:
         generator: Generator | GeneratorFunction | str | None = None,
         *,
         k: int = 10,
-        candidates: int | None = None,
         guarantee: int = 0,
         sources: SourcesOption = None,
         learn: bool = False,
@@ -71,15 +67,8 @@ class Rag:
         if not callable(getattr(retriever, "retrieve", None)):
             raise OptionError(f"retriever must have retrieve(query, k), got {clip(retriever)}; wrap it in a class")
         self.retriever = retriever
-        self.k = at_least("k", k, 1)
-        self.candidates = self.k if candidates is None else at_least("candidates", candidates, self.k)
-        if self.candidates > MAX_PASSAGES:
-            raise OptionError(
-                f"a defense screens at most {MAX_PASSAGES:,} passages, got {self.candidates:,}; ask fewer"
-            )
-        self._models = Models(
-            encoder=getattr(retriever, "encoder", None), retriever=_Candidates(retriever, self.candidates)
-        )
+        self.k = at_least("k", k, 1, MAX_PASSAGES)
+        self._models = Models(encoder=getattr(retriever, "encoder", None), retriever=_Candidates(retriever, self.k))
         if isinstance(defense, str):
             given = {"encoder": self._models.encoder, "generator": generator, "retriever": self._models.retriever}
             chosen: Defense = registry.create("defenses", defense, **given)
@@ -100,7 +89,7 @@ class Rag:
         self.guarantee = at_least("guarantee", guarantee, 0)
         if guarantee:
             need_proof(chosen, "guarantee")
-        self.defense: Defense = chosen if self.candidates == self.k else _Best(chosen, self.k)
+        self.defense: Defense = chosen
 
     def retrieve(self, question: str | Query) -> tuple[Passage, ...]:
         """The retrieved passages, best first, unscreened.
@@ -181,7 +170,7 @@ class Rag:
         return Query(query.text), tuple(replace(passage, embedding=None) for passage in passages)
 
     def __repr__(self) -> str:
-        return f"Rag({self.retriever!r}, defense={self.defense.name!r}, k={self.k}, candidates={self.candidates})"
+        return f"Rag({self.retriever!r}, defense={self.defense.name!r}, k={self.k})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,33 +189,3 @@ class _Candidates:
 
     async def acall(self, question: Query, /) -> Iterable[Any]:
         return await aretrieve_passages(self.retriever, question, self.count)
-
-
-class _Best(Defense):
-    """A defense that keeps at most the best `k` passages."""
-
-    defense: Defense
-    k: int
-
-    def __init__(self, defense: Defense, k: int) -> None:
-        if defense.answers_itself:
-            raise OptionError(f"{defense.name} answers in its own way from all it is given; leave out candidates")
-        vars(self).update(vars(defense), defense=defense, k=k, name=defense.name, mode=defense.mode)
-
-    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
-        screening = yield from self.defense.screening(query, passages)
-        verdicts = tuple(
-            verdict
-            if verdict.rank is None or verdict.rank < self.k
-            else replace(
-                verdict,
-                kept=False,
-                rank=None,
-                reason=Reason.of("past_best", clauses=[verdict.reason], keep=self.k),
-            )
-            for verdict in screening.verdicts
-        )
-        return replace(screening, verdicts=verdicts)
-
-    def answer_from(self, query: Query, screening: Screening) -> Flow[Answer]:
-        return (yield from self.defense.answer_from(query, screening))

@@ -18,7 +18,6 @@ SENTENCES: Mapping[str, str] = {
     "prompt_injection.cut": "kept without its prompt injection {quote!r}",
     "prompt_injection.flagged": "kept with a possible prompt injection {quote!r}",
     "exempt": "exempt from screening",
-    "past_best": "past the {keep} best that are kept",
     "copies.copy": "a copy of passage {passage}",
     "copies.all_equal": "all passages have the same embedding, so nothing tells them apart and all are kept",
     "nothing.retrieved": "retrieval rank {rank}",

@@ -286,78 +286,6 @@ def _all_replies(value: object, count: int, model: str) -> list[Reply]:
     return [_reply(reply, model) for reply in value]
 
 
-def _vectors(value: object, count: int, model: str) -> NDArray[np.float32]:
-    vectors = _array("encode", value, count, model, "(n, d)", lambda shape: len(shape) == 2 and shape[1] > 0)
-    return vectors.astype(np.float32, copy=False)
-
-
-def _judgements(value: object, count: int, model: str) -> NDArray[np.float64]:
-    return _probabilities(
-        "judge", model, _array("judge", value, count, model, "(n, 3)", lambda shape: shape[1:] == (3,))
-    )
-
-
-def _classes(value: object, count: int, model: str) -> NDArray[np.float64]:
-    return _probabilities(
-        "classify", model, _array("classify", value, count, model, "(n,)", lambda shape: len(shape) == 1)
-    )
-
-
-def _probabilities(kind: str, model: str, values: NDArray[Any]) -> NDArray[np.float64]:
-    rows = values.astype(np.float64, copy=False)
-    if rows.min() < -_TOLERANCE or rows.max() > 1 + _TOLERANCE:
-        raise ModelError(
-            f"{kind} model {clip(model)} must return probabilities from 0 to 1, got values from {rows.min():g} to "
-            f"{rows.max():g}; apply a softmax to its logits"
-        )
-    return np.clip(rows, 0.0, 1.0)
-
-
-def _scores(value: object, count: int, model: str) -> NDArray[np.float64]:
-    values = _array("compare", value, count, model, "(n,)", lambda shape: len(shape) == 1)
-    return values.astype(np.float64, copy=False)
-
-
-def _next_tokens(value: object, count: int, model: str) -> NDArray[np.float64]:
-    rows = _array("next token", value, count, model, "(n, vocabulary)", lambda shape: len(shape) == 2 and shape[1] > 0)
-    if rows.max() > _TOLERANCE:
-        raise ModelError(f"{clip(model)} must return logarithms of probabilities, got {rows.max():g}")
-    return np.minimum(rows.astype(np.float64), 0.0)
-
-
-def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:
-    if not isinstance(value, list) or len(value) != count:
-        raise ModelError(f"likelihood model {clip(model)} must return a list of {count} arrays, got {clip(value)}")
-    arrays = []
-    for row in value:
-        values = _array("likelihood", row, np.size(row), model, "(T - 1,)", lambda shape: len(shape) == 1)
-        if values.max(initial=-1.0) > _TOLERANCE:
-            raise ModelError(
-                f"likelihood model {clip(model)} must return logarithms of probabilities, got {values.max():g}"
-            )
-        arrays.append(np.minimum(values.astype(np.float64), 0.0))
-    return arrays
-
-
-def _readings(value: object, count: int, model: str) -> list[Any]:
-    def fits(item: object) -> bool:
-        return isinstance(getattr(item, "answer", None), str) and isinstance(getattr(item, "no_answer", None), float)
-
-    if not isinstance(value, list) or len(value) != count or not all(map(fits, value)):
-        raise ModelError(
-            f"read model {clip(model)} must return a list of {count} Reading for {count} passages, got {clip(value)}"
-        )
-    return value
-
-
-def _relations(value: object, count: int, model: str) -> list[Relation]:
-    if not isinstance(value, list) or len(value) != count or not all(isinstance(item, Relation) for item in value):
-        raise ModelError(
-            f"relate model {clip(model)} must return a list of {count} Relation for {count} pairs, got {clip(value)}"
-        )
-    return value
-
-
 def _array(
     kind: str, value: object, count: int, model: str, form: str, fits: Callable[[tuple[int, ...]], bool]
 ) -> NDArray[Any]:
@@ -381,13 +309,77 @@ def _array(
 _TOLERANCE = 1e-3
 """Tolerance for probabilities out of range: the rounding error of half precision."""
 
-_RESULTS: dict[str, tuple[Callable[[object, int, str], Any], Callable[[], Any]]] = {
-    "encode": (_vectors, lambda: np.zeros((0, 1), np.float32)),
-    "judge": (_judgements, lambda: np.zeros((0, 3))),
-    "read": (_readings, list),
-    "relate": (_relations, list),
-    "classify": (_classes, lambda: np.zeros(0)),
-    "compare": (_scores, lambda: np.zeros(0)),
+
+def _floats(values: NDArray[Any], model: str) -> NDArray[np.float64]:
+    return values.astype(np.float64, copy=False)
+
+
+def _probabilities(values: NDArray[Any], model: str) -> NDArray[np.float64]:
+    rows = values.astype(np.float64, copy=False)
+    if rows.min() < -_TOLERANCE or rows.max() > 1 + _TOLERANCE:
+        raise ModelError(
+            f"model {clip(model)} must return probabilities from 0 to 1, got values from {rows.min():g} to "
+            f"{rows.max():g}; apply a softmax to its logits"
+        )
+    return np.clip(rows, 0.0, 1.0)
+
+
+def _logarithms(values: NDArray[Any], model: str) -> NDArray[np.float64]:
+    if values.max(initial=-1.0) > _TOLERANCE:
+        raise ModelError(f"model {clip(model)} must return logarithms of probabilities, got {values.max():g}")
+    return np.minimum(values.astype(np.float64), 0.0)
+
+
+Check = Callable[[object, int, str], Any]
+"""Checks a result of a number of items from a model."""
+
+
+def _numbers(kind: str, form: str, columns: int | None, finish: Callable[[NDArray[Any], str], Any] = _floats) -> Check:
+    """Checks arrays of shape (n,), or with a number of columns, 0 for any."""
+
+    def fits(shape: tuple[int, ...]) -> bool:
+        if columns is None:
+            return len(shape) == 1
+        return len(shape) == 2 and shape[1] > 0 and columns in (0, shape[1])
+
+    return lambda value, count, model: finish(_array(kind, value, count, model, form, fits), model)
+
+
+def _listed(kind: str, name: str, fits: Callable[[Any], bool]) -> Check:
+    """Checks lists of objects that fit."""
+
+    def check(value: object, count: int, model: str) -> list[Any]:
+        if not isinstance(value, list) or len(value) != count or not all(map(fits, value)):
+            raise ModelError(
+                f"{kind} model {clip(model)} must return a list of {count} {name} for {count} items, got {clip(value)}"
+            )
+        return value
+
+    return check
+
+
+def _log_probabilities(value: object, count: int, model: str) -> list[NDArray[np.float64]]:
+    check = _numbers("likelihood", "(T - 1,)", None, _logarithms)
+    rows = _listed("likelihood", "arrays", lambda _: True)(value, count, model)
+    return [check(row, np.size(row), model) for row in rows]
+
+
+def _is_reading(item: Any) -> bool:
+    return isinstance(getattr(item, "answer", None), str) and isinstance(getattr(item, "no_answer", None), float)
+
+
+_next_tokens = _numbers("next token", "(n, vocabulary)", 0, _logarithms)
+
+_RESULTS: dict[str, tuple[Check, Callable[[], Any]]] = {
+    "encode": (
+        _numbers("encode", "(n, d)", 0, lambda values, _: values.astype(np.float32, copy=False)),
+        lambda: np.zeros((0, 1), np.float32),
+    ),
+    "judge": (_numbers("judge", "(n, 3)", 3, _probabilities), lambda: np.zeros((0, 3))),
+    "read": (_listed("read", "Reading", _is_reading), list),
+    "relate": (_listed("relate", "Relation", lambda item: isinstance(item, Relation)), list),
+    "classify": (_numbers("classify", "(n,)", None, _probabilities), lambda: np.zeros(0)),
+    "compare": (_numbers("compare", "(n,)", None), lambda: np.zeros(0)),
     "likelihood": (_log_probabilities, list),
 }
 """For each kind of call on items: its check, and the reply to an empty request."""

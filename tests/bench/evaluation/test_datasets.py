@@ -101,7 +101,7 @@ def test_a_corpus_is_read_by_data_set_and_its_mistakes_are_named(tmp_path):
     with pytest.raises(InputError, match="line 1: passage has no text"):
         load_passages(written(path, {"id": "1"}))
     with pytest.raises(InputError, match="line 1: row is unusable: no usable JSON"):
-        load_passages(written(path, "{"))
+        load_passages(written(path, "{:"))
 
 
 def test_a_series_with_a_broken_year_is_left_out_whole(tmp_path):
