@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from unpoison.cli.common import RowCounts, RowOutcome, row_progress, say
+from unpoison.cli.common import RowCounts, say, usable_rows
 from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
 from unpoison.errors import InputError
-from unpoison.io.file_rows import FileRow, json_line
-from unpoison.io.files import open_source
+from unpoison.io.file_rows import json_line
 from unpoison.io.output import check_output
 from unpoison.scan.audit import Audit
 from unpoison.scan.audit_report import AuditReport, audit_page, tables
@@ -74,8 +73,8 @@ def audit(
             check_output(html, log)
     with Audit(None if since is None else _moment(since, time.time()), Sources.of(sources)) as counted:
         counts = RowCounts("", most=MAX_REPORTED)
-        for log in dict.fromkeys(logs):
-            _count_log(log, counted, counts)
+        for _ in usable_rows(dict.fromkeys(logs), counts, counted.add):
+            pass
         report = counted.report(top)
     if as_json:
         sys.stdout.buffer.writelines(map(json_line, report.records()))
@@ -101,26 +100,6 @@ def _moment(text: str, now: float) -> float:
     if time is None:
         raise InputError(f"since must be a date such as 2026-03-01, or a time ago such as 24h or 7d, got {text!r}")
     return time.timestamp()
-
-
-def _count_log(log: str, audit: Audit, counts: RowCounts) -> None:
-    """Count all rows of a file; unusable ones are reported."""
-    with open_source(log) as source, row_progress(rows_on_stdout=False) as show:
-        counts.source = source.name
-        for number, record in enumerate(source, 1):
-            _count(record, audit, counts)
-            if number % 100 == 0:
-                show(record.position, source.size, number)
-
-
-def _count(record: FileRow, audit: Audit, counts: RowCounts) -> None:
-    error = record.error
-    if error is None:
-        try:
-            audit.add(record.fields)
-        except InputError as refused:
-            error = str(refused)
-    counts.add(RowOutcome(record, None, error))
 
 
 def _show(report: AuditReport) -> None:

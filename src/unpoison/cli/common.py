@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError, StoreError, UnpoisonError
 from unpoison.io.file_rows import FileRow, Source
+from unpoison.io.files import open_source
 from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_generator
 from unpoison.models.protocols import Generator
@@ -33,6 +34,7 @@ __all__ = [
     "say",
     "status_of_sources",
     "track_progress",
+    "usable_rows",
 ]
 
 
@@ -221,6 +223,25 @@ class RowCounts:
     def exit_code(self) -> int:
         """0 when nothing failed, 1 when some rows did, 2 when all did."""
         return 0 if not self.failed else 1 if self.done else 2
+
+
+def usable_rows(files: Iterable[str], counts: RowCounts, read: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
+    """What `read` makes of the rows of every file; unusable rows are reported."""
+    for file in files:
+        with open_source(file) as source, row_progress(rows_on_stdout=False) as show:
+            counts.source = source.name
+            for number, record in enumerate(source, 1):
+                if number % 100 == 0:
+                    show(record.position, source.size, number)
+                try:
+                    if record.error is not None:
+                        raise InputError(record.error)
+                    found = read(record.fields)
+                except InputError as error:
+                    counts.add(RowOutcome(record, None, str(error)))
+                else:
+                    counts.add(RowOutcome(record, found))
+                    yield found
 
 
 def say(message: str) -> None:

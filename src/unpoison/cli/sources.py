@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
-from unpoison.cli.common import RowCounts, RowOutcome, say
+from unpoison.cli.common import RowCounts, say, usable_rows
 from unpoison.cli.display import show, text_table
 from unpoison.cli.options import Command, argument, option
-from unpoison.errors import InputError, OptionError
-from unpoison.io.files import open_source
+from unpoison.errors import OptionError
 from unpoison.io.rows import Row
 from unpoison.models.loading import load_generator
 from unpoison.report.rendering import excerpt
@@ -94,14 +92,12 @@ def list_(
     as_json: Annotated[bool, option("--json", "Write JSON Lines: all origins, the largest first.")] = False,
 ) -> None:
     """List the origins in your data with their passages, questions and shares."""
-    known, tally, dropped = _sources(policy, origin), Tally(), Counter[str]()
+    known, tally = _sources(policy, origin), Tally()
     counts = RowCounts("", most=MAX_REPORTED)
     unused = [pattern for pattern, _ in known.policy.patterns]
     for one in _retrievals(files, counts):
         unused = known.unmatched(unused, one.passages)
-        standings = known.standings("", one.passages)
-        tally.add(one.question, standings)
-        dropped.update(standings[i].origin for i in one.dropped)
+        tally.add(one.question, known.standings("", one.passages))
     levels = bool(known.policy.patterns)
     if as_json:
         for row in tally.rows():
@@ -113,7 +109,7 @@ def list_(
         _show(tally, levels, top)
     if unused:
         say(f"patterns without a match: {', '.join(excerpt(one.text) for one in unused[:NAMED])}; check their spelling")
-    for line in (*_advice(tally, known.policy.origin), *_next_steps(tally, dropped, levels)):
+    for line in _advice(tally, known.policy.origin):
         say(line)
     say(counts.summary("read"))
     raise typer.Exit(counts.exit_code)
@@ -142,7 +138,9 @@ def learn(
     known.history.past(())  # fails early if the file cannot be written
     counts = RowCounts("", most=MAX_REPORTED)
     read = Row.of if method is How.AGREEMENT else retrieval_of
-    known.learn(_rows(files, counts, read), method.value, None if generator is None else load_generator(generator))
+    known.learn(
+        usable_rows(files, counts, read), method.value, None if generator is None else load_generator(generator)
+    )
     say(f"{history}: {count_noun(len(known.history.rows()), 'origin')}")
     say(counts.summary("learned"))
     raise typer.Exit(counts.exit_code)
@@ -154,32 +152,15 @@ def _sources(policy: Path | None, origin: str | None, history: Path | None = Non
     return Sources(read if origin is None else replace(read, origin=check_rule(origin)), History(history))
 
 
-def _rows(files: list[str], counts: RowCounts, read: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
-    """The rows of every file; unusable rows are reported."""
-    for file in files:
-        with open_source(file) as source:
-            counts.source = source.name
-            for record in source:
-                try:
-                    if record.error is not None:
-                        raise InputError(record.error)
-                    found = read(record.fields)
-                except InputError as error:
-                    counts.add(RowOutcome(record, None, str(error)))
-                    continue
-                counts.add(RowOutcome(record, found))
-                yield found
-
-
 def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
-    """The same with documents, folders and stores."""
+    """The retrievals of every file; documents, folders and stores are retrievals without a question."""
 
     def count_failure(failure: UnreadDocument) -> None:
         counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)
 
     for file in files:
         if file == "-" or not (is_store(file) or Path(file).is_dir()):
-            yield from _rows([file], counts, partial(retrieval_of, documents=True))
+            yield from usable_rows([file], counts, partial(retrieval_of, documents=True))
             continue
         counts.source = file
         for document in read_documents(file, count_failure):
@@ -214,19 +195,3 @@ def _advice(tally: Tally, rule: str) -> Iterator[str]:
         )
     if named and tally.passages > 1 and named[0].share >= ONE_SHARE:
         yield "nearly all passages have one origin: distinguish its parts with --origin path:1 or --origin field:author"
-
-
-def _next_steps(tally: Tally, dropped: Counter[str], levels: bool) -> Iterator[str]:
-    """Next steps after the table."""
-    rows = {row.origin: row for row in tally.rows() if row.origin}
-    most = sorted((origin for origin in dropped if origin), key=lambda origin: (-dropped[origin], origin))[:NAMED]
-    if most:
-        named = (
-            f"{excerpt(origin, 60)} ({dropped[origin]:,} of {rows[origin].passages:,} passages)" for origin in most
-        )
-        yield f"dropped most: {', '.join(named)}"
-    if len(rows) > 1 and not levels:
-        yield (
-            "next: list the origins that you know under 'known:' in a file, and sites with user content under "
-            "'open:'; run this again with --policy FILE, then give the file to the defense as sources=FILE"
-        )
