@@ -7,7 +7,7 @@ import pytest
 
 from unpoison import Grada, Guard, Passage, Screening
 from unpoison.defenses.guard import checks
-from unpoison.defenses.guard.calibration import calibrate_threshold
+from unpoison.defenses.guard.checks import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.errors import InputError, OptionError
 from unpoison.screener import injections as injections_module

@@ -127,22 +127,3 @@ def test_the_order_of_instructrag_and_the_extraction_of_astuterag_are_options() 
     for defense, option in ((InstructRag, "order"), (AstuteRag, "extract")):
         with pytest.raises(OptionError, match=option):
             defense(**{option: "other"})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("merged", "rounds", "calls"), [(True, 1, 2), (True, 3, 4), (False, 1, 3), (False, 2, 4)])
-def test_astuterag_consolidates_as_often_as_it_is_told(merged: bool, rounds: int, calls: int) -> None:
-    generator = ScriptedGenerator(["memory", *(f"groups {i}" for i in range(1, calls - 1)), "<ANSWER>Paris</ANSWER>"])
-    answer = AstuteRag(generator, merged=merged, rounds=rounds).answer("q", FIVE)
-    assert (answer.text, len(generator.prompts)) == ("Paris", calls)
-    for turn, prompt in enumerate(generator.prompts[2:-1], 1):
-        assert prompt.notes == {"Memorized document": "memory", "Consolidated so far": f"groups {turn}"}
-        assert prompt.passages == tuple(FIVE)
-    if calls > 2:
-        assert f"groups {calls - 2}" in generator.prompts[-1].text()
-        assert answer.details["consolidated_information"] == f"groups {calls - 2}"
-
-
-def test_astuterag_takes_no_endless_number_of_rounds() -> None:
-    for rounds in (0, 11):
-        with pytest.raises(OptionError, match="rounds"):
-            AstuteRag(rounds=rounds)

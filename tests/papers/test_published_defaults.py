@@ -31,7 +31,7 @@ PUBLISHED: list[Any] = [
     ("grada", {}, {"variant": "hrsim", "alpha": 0.4, "damping": 0.85, "keep": 5, "start": "uniform"}),
     # RAGDefender, Section 5.1 and Appendix: m = 5 terms, exponent p = 2, Ward linkage.
     ("ragdefender-ablation", {}, {"terms": 5, "exponent": 2.0, "linkage": "ward", "clustering": "agglomerative",
-                         "rule": "reference", "hops": "single", "eps": 0.5, "min_samples": 5, "keep_at_least": 0}),
+                         "rule": "reference", "hops": "single", "eps": 0.5, "min_samples": 5}),
     # TrustRAG, implementation details: cosine 0.85 and ROUGE-L 0.25; its released code has 0.88.
     ("trustrag", {}, {"threshold": 0.85, "overlap": 0.25, "stages": 2}),
     pytest.param("trustrag", {"mode": "reference"}, {"threshold": 0.88, "overlap": 0.25},

@@ -13,7 +13,6 @@ from unpoison.text.analysis import (
     CAPITAL,
     MARK,
     MAX_PART_WORDS,
-    SENTENCE_END,
     SHAPES,
     STOP,
     Words,
@@ -84,11 +83,6 @@ def test_windows_lie_in_the_text_and_the_last_is_all(text: str) -> None:
             covered[a:b] = True
         assert covered[plain].all()
     assert same(known, module._words_of([text])[0])
-
-
-@given(st.text(alphabet="ab .!?\n\"')\u2026\u3002\uff1f\u0964", max_size=60))
-def test_sentences_end_where_they_do_everywhere(text: str) -> None:
-    assert module._sentence_ends(text) == [end.end() for end in SENTENCE_END.finditer(text)]
 
 
 def lengths(seen: list[list[str]]) -> Callable[[Sequence[str]], list[int]]:

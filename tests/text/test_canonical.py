@@ -137,7 +137,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(PIECES, st.booleans())
 def test_it_is_idempotent_and_nothing_breaks_it(text: str, markup: bool) -> None:
     once = canonical(text, markup=markup).text

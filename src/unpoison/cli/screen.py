@@ -33,7 +33,7 @@ from unpoison.cli.options import (
     option,
 )
 from unpoison.defenses import load_defense
-from unpoison.defenses.guard.calibration import calibrate_threshold
+from unpoison.defenses.guard.checks import calibrate_threshold
 from unpoison.errors import OptionError
 from unpoison.io.files import open_source
 from unpoison.io.output import Writer, check_output

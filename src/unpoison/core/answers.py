@@ -235,9 +235,7 @@ class Belief:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values without the version, for `from_dict`."""
-        fields = {"answer": self.answer, "support": self.support, "conflict": self.conflict}
-        names = ("query", "created", "updated")
-        return fields | {name: value for name in names if (value := getattr(self, name)) not in (None, "")}
+        return to_row(self, leave_out=("version",), sparse=("query", "created", "updated"))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, version: str = "") -> Self:
@@ -246,17 +244,7 @@ class Belief:
         Raises:
             InputError: A field is missing or malformed.
         """
-        if not {"answer", "support", "conflict"} <= values.keys():
-            raise InputError(f"a belief needs answer, support and conflict, got the fields {clip(sorted(values))}")
-        return cls(
-            values["answer"],
-            values["support"],
-            values["conflict"],
-            values.get("query", ""),
-            version,
-            values.get("created"),
-            values.get("updated"),
-        )
+        return from_row(cls, values, version=version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from unpoison.defenses.instructrag import extract_tagged
 from unpoison.models.prompts import fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.utils.checks import among, at_least, flag
+from unpoison.utils.checks import among, flag
 
 __all__ = ["AstuteRag"]
 
@@ -29,8 +29,6 @@ class AstuteRag(AnsweringDefense):
         generator: Writes its knowledge, sorts, and selects.
         merged: Consolidate and select in one call, as the ports do (2 calls); False makes them two (3 calls, the
             number in TrustRAG's table of run times).
-        rounds: The number of consolidations, the paper's t: from the second on, the model also sees its previous
-            consolidation. A round costs one call; with `merged`, the last one is part of the answering call.
         extract: The source of the answer's text: the `tags` that the model is asked to put around it, or a second
             `call`, as in ReliabilityRAG's and RADAR's comparisons; empty if that finds none.
 
@@ -42,7 +40,7 @@ class AstuteRag(AnsweringDefense):
 
     name = "astuterag"
     summary = "groups the passages and the model's own knowledge by content, and selects the answer of one group"
-    calls = "2 (3 with merged=false), 1 more for each further round, 1 more with extract=call"
+    calls = "2 (3 with merged=false), 1 more with extract=call"
     source = "Wang et al., 2025"
     keeps_for = "astuterag.weighed"
 
@@ -51,13 +49,11 @@ class AstuteRag(AnsweringDefense):
         generator: Generator | str | None = None,
         *,
         merged: bool = True,
-        rounds: int = 1,
         extract: Literal["tags", "call"] = "tags",
         **shell: Unpack[ShellOptions],
     ) -> None:
         super().__init__(generator=generator, **shell)
         self.merged = flag("merged", merged)
-        self.rounds = at_least("rounds", rounds, 1, 10)
         self.extract = among("extract", extract, ("tags", "call"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
@@ -66,16 +62,14 @@ class AstuteRag(AnsweringDefense):
         (memory,) = yield from generate([fill_prompt("memory", query.reading)], "internal knowledge")
         details, steps = {"internal_knowledge": memory.text}, {"internal knowledge": memory}
         texts = [passage.reading for passage in passages]
-        notes, consolidated = {"Memorized document": memory.text}, ""
-        for turn in range(1, self.rounds + (not self.merged)):
-            prompt = fill_prompt("consolidate-sources", query.reading, texts, notes=notes)
-            (groups,) = yield from generate([prompt], "consolidation")
-            consolidated = details["consolidated_information"] = groups.text
-            notes = {**notes, "Consolidated so far": consolidated} if consolidated else notes
-            steps["consolidation" if turn == 1 else f"consolidation {turn}"] = groups
-        prompt = fill_prompt("groups", query.reading, notes={"Consolidated information": consolidated})
+        notes = {"Memorized document": memory.text}
         if self.merged:
             prompt = fill_prompt("sources", query.reading, texts, notes=notes)
+        else:
+            prompt = fill_prompt("consolidate-sources", query.reading, texts, notes=notes)
+            (groups,) = yield from generate([prompt], "consolidation")
+            details["consolidated_information"], steps["consolidation"] = groups.text, groups
+            prompt = fill_prompt("groups", query.reading, notes={"Consolidated information": groups.text})
         (reply,) = yield from generate([prompt], "final answer")
         details["selection"] = reply.text
         text = extract_tagged(reply.text) or reply.text

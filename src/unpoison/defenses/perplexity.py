@@ -31,7 +31,6 @@ class Perplexity(Defense):
     Args:
         threshold: The maximum perplexity of clean text under this model; `calibrate` measures it.
         window: Judge the worst window of this many tokens instead of the whole passage; None for the whole.
-        keep_at_least: The minimum number of passages to keep, those of lowest perplexity.
         language_model: A model with token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
@@ -51,14 +50,12 @@ class Perplexity(Defense):
         threshold: float,
         *,
         window: int | None = None,
-        keep_at_least: int = 0,
         language_model: LogProbabilities | str | None = None,
         **shell: Unpack[ScreeningOptions],
     ) -> None:
         super().__init__(language_model=language_model, **shell)
         self.threshold = at_least("threshold", threshold, 1.0, whole=False)
         self.window = None if window is None else at_least("window", window, 1)
-        self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
 
     @classmethod
     def calibrate(
@@ -83,8 +80,7 @@ class Perplexity(Defense):
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         scores = yield from likelihood([p.reading for p in passages])
         values = np.array([perplexity(score, self.window) for score in scores])
-        spared = np.argsort(values, kind="stable")[: self.keep_at_least]
-        kept = (values <= self.threshold) | np.isin(np.arange(len(values)), spared)
+        kept = values <= self.threshold
         notes = () if kept.any() or not passages else ("every passage is above the threshold: nothing is left",)
         return Screening.decided(
             self.name,

@@ -59,7 +59,6 @@ class RagDefender(Defense):
         mode: `paper`: a term votes if it is a token of the passage, and nothing is dropped from fewer than 3, or equal,
             passages. `reference` follows the released code: a term votes if its lower-case form occurs in the original
             text with its capitals, and small and equal sets are screened too.
-        keep_at_least: The minimum number of passages to keep.
         encoder: For passages without an embedding; the built-in lexical encoder by default.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
@@ -81,7 +80,6 @@ class RagDefender(Defense):
         exponent: float = 2.0,
         rule: Literal["reference", "paper"] = "reference",
         mode: Literal["paper", "reference"] = "paper",
-        keep_at_least: int = 0,
         encoder: Encoder | str | None = None,
         **shell: Unpack[ScreeningOptions],
     ) -> None:
@@ -91,7 +89,6 @@ class RagDefender(Defense):
         self.exponent = at_least("exponent", exponent, 0.0, 100.0, whole=False)
         self.rule = among("rule", rule, ("reference", "paper"))
         self.mode = among("mode", mode, ("paper", "reference"))
-        self.keep_at_least = at_least("keep_at_least", keep_at_least, 0)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Stage 1 estimates the number, stage 2 identifies the passages."""
@@ -103,7 +100,7 @@ class RagDefender(Defense):
             return self._build_screening(query, passages, similarity, [], np.zeros(len(passages)), group, spared)
         group = self.grouping(vectors, similarity, passages)
         frequency, _ = top_pair_frequency(similarity, group.estimate, self.exponent)
-        suspected = self.identify(group, frequency)[: max(0, len(passages) - self.keep_at_least)]
+        suspected = self.identify(group, frequency)
         return self._build_screening(query, passages, similarity, suspected, frequency, group)
 
     def grouping(self, vectors: Vectors, similarity: Matrix, passages: tuple[Passage, ...]) -> Grouping:

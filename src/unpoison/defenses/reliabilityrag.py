@@ -29,7 +29,7 @@ from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow, generate
-from unpoison.utils.checks import among, at_least, flag, within
+from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["ReliabilityRag", "SampledReliabilityRag", "rank_weights"]
 
@@ -142,7 +142,6 @@ class SampledReliabilityRag(ReliabilityRag):
         samples: The number of samples to read (the paper's T), at least 1.
         size: Passages in a sample, drawn with replacement (the paper's m), at least 1.
         gamma: The passage of rank i is drawn with weight gamma^i, in [0, 1]; 0 for linearly falling weights.
-        dedupe: Show each chosen passage once, in retrieval order; the released code repeats it.
         seed: Of the random draw.
         contradiction: The minimum P(contradiction) at which two answers contradict each other, in [0, 1].
         fallback: If no answer is informative: answer from `memory` as the released code does, from `all` passages,
@@ -166,7 +165,6 @@ class SampledReliabilityRag(ReliabilityRag):
         samples: int = 20,
         size: int = 2,
         gamma: float = 0.9,
-        dedupe: bool = False,
         seed: int = 0,
         contradiction: float = 0.5,
         fallback: Fallback = "memory",
@@ -176,7 +174,6 @@ class SampledReliabilityRag(ReliabilityRag):
         self.samples = at_least("samples", samples, 1, 10_000)
         self.size = at_least("size", size, 1)
         self.gamma = within("gamma", gamma, 0.0, 1.0)
-        self.dedupe = flag("dedupe", dedupe)
         self.seed = at_least("seed", seed, 0)
 
     def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
@@ -196,18 +193,17 @@ class SampledReliabilityRag(ReliabilityRag):
         if not shown:
             shown = list(range(len(passages))) if self.fallback == "all" else []
             notes += (_fallback_note(self.fallback),) if passages else ()
-        kept = sorted(set(shown)) if self.dedupe else list(dict.fromkeys(shown))
         arrays = {"samples": np.array(drawn, dtype=int).reshape(count, self.size), "contradiction": conflict}
         screening = Screening.decided(
             self.name,
             query,
             passages,
-            kept=kept,
+            kept=list(dict.fromkeys(shown)),
             scores=[float(shown.count(i)) for i in range(len(passages))],
             reasons=[_sample_reason(i, drawn, chosen) for i in range(len(passages))],
             evidence=Evidence(arrays, (*notes, *self.source_notes)),
         )
-        return _Consistent(answers, kept if self.dedupe else shown, screening)
+        return _Consistent(answers, shown, screening)
 
 
 def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:

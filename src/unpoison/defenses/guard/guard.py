@@ -26,8 +26,7 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
 from unpoison.defenses.base import Defense, ScreeningOptions
 from unpoison.defenses.guard.checks import REMARKABLE, Checks, CheckScores, reasons
-from unpoison.defenses.guard.claims import SHARE, Findings, claims_of
-from unpoison.defenses.guard.claims_answer import answer_from_claims
+from unpoison.defenses.guard.claims import SHARE, Findings, answer_from_claims, claims_of
 from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames
 from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
 from unpoison.defenses.guard.redaction import Judged, Redaction, redact_passages
@@ -203,7 +202,7 @@ class Guard(Defense):
         return self._conclude((yield from self._examine(query, passages)))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
-        """Answer from the claims if they were read (`guard.claims_answer`), else from the kept passages."""
+        """Answer from the claims if they were read (`guard.claims`), else from the kept passages."""
         case = yield from self._examine(query, passages)
         screening, findings = self._conclude(case), case.findings
         plain = self.answer_from(query, screening)
