@@ -137,12 +137,6 @@ def exchange(*lines: bytes | TooLong, **bounds: Any) -> tuple[list[bytes], list[
 
 
 HARMLESS = b'{"jsonrpc": "2.0",  "id":7, "result":{"content":[{"type":"text","text":"caf\\u00e9 1.50"}] } }'
-NOTICE = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1e0}}'
-REQUEST = b'{"jsonrpc":"2.0","id":7,"method":"unknown/method","params":{"x":[1,2 ]}}'
-
-
-def test_lines_pass_to_the_byte() -> None:
-    assert exchange(NOTICE, REQUEST, HARMLESS)[0] == [line + b"\n" for line in (NOTICE, REQUEST, HARMLESS)]
 
 
 @pytest.mark.parametrize(
@@ -165,27 +159,6 @@ def test_a_message_that_is_too_long_is_an_error_for_who_waits() -> None:
     (said,) = exchange(TooLong(b"x" * CHUNK))[0]
     assert json.loads(said)["id"] == 7
     assert "too many bytes" in json.loads(said)["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (b'{"jsonrpc":"2.0","id":7,"result":{"a":NaN}}', "no JSON-RPC message"),
-        (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":7,"result":{}}', "no JSON-RPC message"),
-        (b'{"jsonrpc":"2.0","id":7,"result":' + b"[" * 50_000 + b"]" * 50_000 + b"}", "no JSON-RPC message"),
-        (b'[{"jsonrpc":"2.0","id":7,"result":{}}]', "no JSON-RPC message"),
-        (b'{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"x"}}', "neither a result nor an error"),
-        (b'{"jsonrpc":"2.0","id":7}', "neither a result nor an error"),
-        (b'{"jsonrpc":"2.0","id":7,"result":[1]}', "must be an object, got list"),
-        (b'{"jsonrpc":"2.0","id":7,"result":"text"}', "must be an object, got str"),
-        (b'{"jsonrpc":"2.0","id":7,"result":null}', "must be an object, got NoneType"),
-    ],
-    ids=range(9),
-)
-def test_an_answer_that_the_protocol_has_not_is_an_error_for_who_waits(line: bytes, said: str) -> None:
-    (got,) = exchange(line)[0]
-    assert json.loads(got)["id"] == 7
-    assert said in json.loads(got)["error"]["message"]
 
 
 def test_an_id_in_use_is_refused_and_the_result_of_one_tool_never_passes_for_anothers() -> None:
@@ -230,11 +203,6 @@ BAD_DEFINITIONS = [
 @pytest.mark.parametrize("change", BAD_DEFINITIONS, ids=range(len(BAD_DEFINITIONS)))
 def test_every_part_of_a_definition_is_judged(change: dict[str, Any]) -> None:
     assert McpGate("me").check_tool({**TOOL, **change}) is not None
-
-
-def test_instructions_of_a_server_are_screened() -> None:
-    reply = {"jsonrpc": "2.0", "id": 1, "result": {"instructions": f"Harbour data. {ORDER}", "capabilities": {}}}
-    assert ORDER not in json.dumps(McpGate("me").screen_reply("initialize", {}, reply))
 
 
 def test_of_a_key_that_stands_twice_the_host_sees_what_was_screened() -> None:

@@ -15,7 +15,6 @@ from unpoison.models.prompts import (
     informative,
     synthesis_prompt,
 )
-from unpoison.text.questions import read_question
 
 READER = ExtractiveReader()
 
@@ -30,32 +29,6 @@ def answer(question: str, *passages: str) -> str:
 
 def atomic(question: str, passage: str) -> str:
     return reply(atomic_answer_prompt(question, passage))
-
-
-@pytest.mark.parametrize(
-    ("question", "kind"),
-    [
-        ("who wrote the song", "person"),
-        ("Which author won the prize?", "person"),
-        ("when did it come out", "date"),
-        ("The university that he attended was founded in what year?", "date"),
-        ("In which year was the king who built it born?", "date"),
-        ("where is the slide placed", "place"),
-        ("what county is it in", "place"),
-        ("how many seasons are there", "number"),
-        ("how much was spent", "number"),
-        ("what is the population of Malta", "number"),
-        ("Are both of them plants?", "polar"),
-        ("does ireland have a monarchy", "polar"),
-        ("Which band had more members, Letters to Cleo or Screaming Trees?", "choice"),
-        ("is it more common in males or females?", "choice"),
-        ("what beans do they use", "thing"),
-        ("why is the sky blue", "thing"),
-        ("", "thing"),
-    ],
-)
-def test_the_question_says_what_type_of_answer_it_wants(question: str, kind: str) -> None:
-    assert read_question(question).kind == kind
 
 
 @pytest.mark.parametrize(

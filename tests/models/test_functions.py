@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from unpoison.errors import ModelError, OptionError
+from unpoison.errors import ModelError
 from unpoison.models import FunctionGenerator
 from unpoison.models.prompts import Message, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
@@ -54,11 +54,3 @@ def test_an_asynchronous_function_is_stopped_at_its_timeout() -> None:
         generator.generate(PROMPT, timeout=0.01)
     with pytest.raises(ModelError, match=r"forever.*TimeoutError"):
         run(generate([PROMPT]), Models(generator=generator), Limits(timeout=0.01, retries=1, backoff=0.01))
-
-
-@pytest.mark.parametrize("function", [lambda: "text", lambda messages, other: "text", lambda *, messages: "text"])
-def test_a_function_with_other_arguments_is_refused_before_it_is_called(function: object) -> None:
-    with pytest.raises(OptionError, match=r"called with one argument, the list of messages, and .* takes \("):
-        FunctionGenerator(function)
-    FunctionGenerator(lambda messages, temperature=0.0: "text")
-    FunctionGenerator(str)

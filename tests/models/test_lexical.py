@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
@@ -55,15 +53,3 @@ def test_paraphrases_are_as_close_as_a_sentence_encoder_would_put_them_and_other
     assert mean(similarity, range(4)) > 0.85
     assert mean(similarity, range(4, 8)) < 0.4
     assert similarity[:4, 4:].mean() < 0.4
-
-
-def test_poisons_of_the_built_in_sample_are_closer_to_each_other_than_clean_passages_are():
-    rows = [
-        json.loads(line) for line in files("unpoison").joinpath("data/sample.jsonl").read_text("utf-8").splitlines()
-    ]
-    wins = 0
-    for row in rows:
-        poisoned = [passage["label"] == "poison" for passage in row["passages"]]
-        similarity = cosines([passage["text"] for passage in row["passages"]])
-        wins += mean(similarity, np.flatnonzero(poisoned)) > mean(similarity, np.flatnonzero(~np.array(poisoned)))
-    assert wins >= 0.9 * len(rows)

@@ -6,8 +6,6 @@ import asyncio
 import json
 import traceback
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import numpy as np
 import openai
@@ -116,22 +114,11 @@ def test_a_refused_request_says_what_to_fix(url: str, status: int, says: str) ->
 
 
 @pytest.mark.parametrize(
-    ("header", "least", "most"),
-    [
-        ("7", 7, 7),
-        ("0.25", 0.25, 0.25),
-        ("-3", 0, 0),
-        ("999999999", 3600, 3600),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
-        (None, 1000, 1800),
-    ],
-    ids=["seconds", "parts", "negative", "far", "past", "in half an hour"],
+    ("header", "seconds"),
+    [("0.25", 0.25), ("-3", 0), ("999999999", 3600), ("inf", None), ("Wed, 21 Oct 2015 07:28:00 GMT", None)],
 )
-def test_retry_after_in_seconds_or_as_a_date(url: str, header: str | None, least: float, most: float) -> None:
-    header = header or format_datetime(datetime.now(UTC) + timedelta(seconds=1800), usegmt=True)
-    error = failure(url, f"after/{header}")
-    assert error.retry_after is not None
-    assert least <= error.retry_after <= most
+def test_retry_after_is_bounded(url: str, header: str, seconds: float | None) -> None:
+    assert failure(url, f"after/{header}").retry_after == seconds
 
 
 def test_the_key_is_shown_nowhere(url: str) -> None:
@@ -171,7 +158,7 @@ def test_the_users_own_asynchronous_client(url: str) -> None:
     assert asyncio.run(ask()) == "Paris"
 
 
-@pytest.mark.parametrize("kind", ["flaky/429", "flaky/500", "flaky/503"])
+@pytest.mark.parametrize("kind", ["flaky/429", "flaky/503"])
 @pytest.mark.parametrize("runner", [run, lambda *a: asyncio.run(arun(*a))])
 def test_the_driver_retries(url: str, kind: str, runner: object) -> None:
     made = generator(url, f"{kind}/{id(runner)}")

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,31 +50,12 @@ def test_the_nearest_of_many_whatever_the_blocks(monkeypatch):
             np.testing.assert_array_equal(nearest(rows, vector, count)[0][:50], expected[:count][:50])
 
 
-def test_equal_vectors_go_to_the_one_added_first():
-    vector = FakeEncoder(dimensions=384).encode(["same"])[0]
-    retriever = DenseRetriever(
-        FakeEncoder(dimensions=384), [Passage("x", id=f"{i}", embedding=vector) for i in range(997)]
-    )
-    assert ids(retriever.retrieve(Query("q", vector), 5)) == ["0", "1", "2", "3", "4"]
-
-
 def test_what_brings_its_embedding_is_not_encoded(encoder):
     vector = encoder.encode(["other"])[0]
     encoder.calls.clear()
     retriever = DenseRetriever(encoder, [Passage("given", id="a", embedding=vector), Passage("made", id="b")])
     assert retriever.retrieve(Query("q", vector), 1)[0].id == "a"
     assert encoder.calls == [("made",)]
-
-
-def test_fewer_more_and_none(encoder, passages):
-    retriever = DenseRetriever(encoder, passages)
-    assert retriever.retrieve("q", 0) == ()
-    assert len(retriever.retrieve("q", 21)) == 20
-    empty = DenseRetriever(encoder)
-    assert empty.retrieve("q", 3) == ()
-    empty.add([])
-    empty.add(passages)
-    assert len(empty) == 20
 
 
 def test_a_text_without_vector_is_last():
@@ -127,21 +106,3 @@ def test_the_lexical_encoder_cannot_be_kept():
 def test_texts_are_encoded_in_batches(encoder):
     DenseRetriever(encoder, [f"text {i}" for i in range(600)])
     assert [len(texts) for texts in encoder.calls] == [256, 256, 88]
-
-
-def test_searching_while_others_add(encoder):
-    retriever = DenseRetriever(encoder, ["start"])
-    wrong: list[str] = []
-
-    def search() -> None:
-        wrong.extend(p.text for _ in range(100) for p in retriever.retrieve("start", 1) if p.text != "start")
-
-    threads = [threading.Thread(target=search) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for i in range(50):
-        retriever.add([f"text {i}"])
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert len(retriever) == 51

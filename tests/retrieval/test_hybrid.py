@@ -84,11 +84,6 @@ def test_anything_that_retrieves_will_do(passages):
     assert asyncio.run(retriever.aretrieve("text number 13", 30)) == retrieved
 
 
-def test_async_equals_sync(encoder, passages):
-    retriever = HybridRetriever(BM25Retriever(passages), DenseRetriever(encoder, passages))
-    assert asyncio.run(retriever.aretrieve("text number 1", 5)) == retriever.retrieve("text number 1", 5)
-
-
 def test_options_are_checked():
     for make in (
         HybridRetriever,

@@ -121,25 +121,11 @@ class FunctionGenerator:
         function: Takes messages, `[{"role": "system", "content": ...}, {"role": "user", ...}]`, and returns the text
             or a `Reply`; may be `async def`.
         name: Its name in records of calls and in caches; None for the function's name.
-
-    Raises:
-        OptionError: The function cannot be called with one argument.
     """
 
     def __init__(self, function: GeneratorFunction, *, name: str | None = None) -> None:
         self.name = name or f"function:{getattr(function, '__name__', type(function).__name__)}"
         self._function = function
-        try:
-            signature = inspect.signature(function)
-        except (TypeError, ValueError):  # functions not written in Python may have no signature
-            return
-        try:
-            signature.bind([])
-        except TypeError:
-            raise OptionError(
-                f"a generator is called with one argument, the list of messages, and {self.name} takes {signature}; "
-                "write it as def generate(messages)"
-            ) from None
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """The result of the function; only an asynchronous one is cancelled after `timeout` seconds.

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -254,17 +252,11 @@ async def _close_with_loop(client: Any) -> AsyncGenerator[None, None]:
 
 
 def _retry_after(headers: Any) -> float | None:
-    """Seconds from `Retry-After`, which is a number or a date (RFC 9110, section 10.2.3); None if invalid."""
-    value = headers.get("retry-after")
-    if value is None:
-        return None
+    """Seconds from `Retry-After`; None without a number."""
     try:
-        seconds = float(value)
+        seconds = float(headers.get("retry-after", "nan"))
     except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
+        return None
     return min(max(seconds, 0.0), _MAX_WAIT) if math.isfinite(seconds) else None
 
 
