@@ -97,7 +97,7 @@ def test_a_wrong_key_is_an_option_error(url: str) -> None:
         service.screen("q", PASSAGES)
 
 
-@pytest.mark.parametrize("arguments", [{"url": "ftp://x"}, {"timeout": 0}, {"retries": -1}])
+@pytest.mark.parametrize("arguments", [{"url": "ftp://x"}, {"timeout": 0}])
 def test_arguments_out_of_range(arguments: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         Client(**{"url": "http://127.0.0.1:1", **arguments})
@@ -127,23 +127,11 @@ def replying(*replies: tuple[int, str]) -> Iterator[tuple[str, list[str]]]:
         server.shutdown()
 
 
-FULL = (503, json.dumps({"error": {"type": "Overloaded", "message": "full"}}))
-GOOD = (200, json.dumps({"screening": json.loads(json.dumps(GUARDS["guard"].screen("q", PASSAGES).summary()))}))
-
-
-def test_what_was_refused_as_too_many_is_asked_again() -> None:
-    with replying(FULL, FULL, GOOD) as (url, asked), Client(url) as service:
-        assert service.screen("q", PASSAGES).defense == "guard"
-    assert len(asked) == 3
-    with replying(FULL) as (url, asked), Client(url, retries=1) as service, pytest.raises(ModelError) as caught:
-        service.screen("q", PASSAGES)
-    assert (len(asked), caught.value.retryable) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
         ((500, "oops"), ModelError),
+        ((503, json.dumps({"error": {"type": "Overloaded", "message": "full"}})), ModelError),
         ((504, "{}"), DeadlineError),
         ((200, "<html>"), ModelError),
         ((200, "[]"), ModelError),
@@ -157,5 +145,5 @@ def test_anything_else_that_replies_is_an_error(reply: tuple[int, str], error: t
 
 
 def test_nobody_there() -> None:
-    with Client("http://127.0.0.1:9", retries=0) as service, pytest.raises(ModelError, match="cannot be reached"):
+    with Client("http://127.0.0.1:9") as service, pytest.raises(ModelError, match="cannot be reached"):
         service.screen("q", PASSAGES)

@@ -95,15 +95,6 @@ def test_examples_of_the_description_are_served(serving: Serving) -> None:
     assert count >= 6
 
 
-def test_every_status_that_is_answered_is_described(client: TestClient) -> None:
-    described = client.get("/openapi.json").json()["paths"]
-    for path in ("/v1/screen", "/v1/answer", "/rerank", "/v1/rerank", "/v2/rerank"):
-        statuses = set(described[path]["post"]["responses"])
-        assert statuses >= {"200", "400", "401", "408", "413", "415", "421", "422", "500", "502", "503", "504"}, path
-    assert "501" in described["/v1/answer"]["post"]["responses"]
-    assert set(described["/metrics"]["get"]["responses"]) >= {"200", "400", "401", "421"}
-
-
 def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
     assert [row["id"] for row in client.get("/v1/models").json()["data"]] == ["marked"]
     info = client.get("/info").json()

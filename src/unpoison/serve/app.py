@@ -90,6 +90,7 @@ def create_app(
         docs_url=None,  # its page would load scripts from elsewhere; /openapi.json stays
         redoc_url=None,
         redirect_slashes=not root_path,  # it would redirect past the proxy's path
+        responses={status: {"description": 'An error: {"error": {"type", "message"}}.'} for status in ("4XX", "5XX")},
         servers=[{"url": _normalize_root(root_path)}] if root_path else None,
         lifespan=lifespan,
     )

@@ -12,7 +12,6 @@ option, `ModelError` (with `retryable`) for a service or a model that cannot rep
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,12 +22,6 @@ from unpoison.utils.files import Closing
 
 __all__ = ["Client"]
 
-AGAIN = (429, 503)
-"""Status codes of requests that the service, or a proxy in front of it, refused before any work."""
-
-MAX_WAIT = 30.0
-"""Longest delay before a retry, in seconds, even if the service asks for more."""
-
 
 class Client(Closing):
     """A client of the service, safe for several threads.
@@ -37,20 +30,18 @@ class Client(Closing):
         url: Where the service is, with its root path if it has one.
         key: What `Authorization: Bearer` says, None for nothing.
         timeout: Seconds for one request.
-        retries: How often a request is sent again that was refused as too many, or that found no connection.
 
     Raises:
         OptionError: An argument out of its range.
         MissingExtraError: `httpx` is not installed.
     """
 
-    def __init__(self, url: str, *, key: str | None = None, timeout: float = 60.0, retries: int = 2) -> None:
+    def __init__(self, url: str, *, key: str | None = None, timeout: float = 60.0) -> None:
         if not url.startswith(("http://", "https://")):
             raise OptionError(f"url must begin with http:// or https://, got {clip(url)}")
-        if not timeout > 0 or retries < 0:
-            raise OptionError(f"timeout must be positive and retries 0 or more, got {timeout} and {retries}")
+        if not timeout > 0:
+            raise OptionError(f"timeout must be positive seconds, got {timeout}")
         self._sdk = require("httpx", "the client of the service")
-        self._retries = retries
         headers = {} if key is None else {"Authorization": f"Bearer {key}".encode()}
         self._http = self._sdk.Client(base_url=url, timeout=timeout, headers=headers, follow_redirects=False)
 
@@ -87,26 +78,16 @@ class Client(Closing):
             raise _unreadable(error) from None
 
     def _post(self, path: str, body: Any) -> Any:
-        for attempt in range(self._retries + 1):
-            try:
-                response = self._http.post(path, json=body)
-            except self._sdk.ConnectError as error:
-                failure: UnpoisonError = _unreachable(error, self._http.base_url)
-            except self._sdk.TimeoutException:
-                message = "the service did not reply in time; raise timeout, or send fewer passages"
-                raise DeadlineError(message, retryable=True) from None
-            except self._sdk.TransportError as error:
-                raise _unreachable(error, self._http.base_url) from None
-            else:
-                if response.status_code == 200:
-                    return _json(response)
-                failure = _failure(response)
-                if response.status_code not in AGAIN:
-                    raise failure
-            if attempt < self._retries:
-                wait = getattr(failure, "retry_after", None)
-                time.sleep(min(0.5 * 2.0**attempt if wait is None else float(wait), MAX_WAIT))
-        raise failure
+        try:
+            response = self._http.post(path, json=body)
+        except self._sdk.TimeoutException:
+            message = "the service did not reply in time; raise timeout, or send fewer passages"
+            raise DeadlineError(message, retryable=True) from None
+        except self._sdk.TransportError as error:
+            raise _unreachable(error, self._http.base_url) from None
+        if response.status_code == 200:
+            return _json(response)
+        raise _failure(response)
 
 
 def _body(query: Query, passages: tuple[Passage, ...], defense: str | None) -> dict[str, Any]:
@@ -156,7 +137,7 @@ def _failure(response: Any) -> UnpoisonError:
     headers: Mapping[str, str] = response.headers
     wait = headers.get("retry-after", "")
     after = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
-    return ModelError(message, retryable=status in (*AGAIN, 500, 502), retry_after=after)
+    return ModelError(message, retryable=status in (429, 500, 502, 503), retry_after=after)
 
 
 def _unreachable(error: Exception, url: object) -> ModelError:

@@ -21,7 +21,6 @@ from pydantic import Discriminator, Tag
 
 from unpoison.errors import InputError, clip
 from unpoison.serve.replies import Json
-from unpoison.serve.routes import REFUSALS
 from unpoison.serve.schemas import DocumentsRequest, PassageIn, TextsRequest
 from unpoison.serve.screening_service import OnPoison, ScreeningService, ServiceOfRequest
 from unpoison.types import Query, Screening
@@ -84,7 +83,7 @@ Either = Annotated[
 ]
 
 
-@router.post("/rerank", responses=REFUSALS)
+@router.post("/rerank")
 async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> Json:
     """Rerank as vLLM does (`documents`) or as text-embeddings-inference does (`texts`)."""
     if isinstance(body, DocumentsRequest):
@@ -103,7 +102,7 @@ async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> J
     )
 
 
-@router.post("/v1/rerank", responses=REFUSALS)
+@router.post("/v1/rerank")
 async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Jina and vLLM do, with the documents unless `return_documents` is false; or as Voyage does."""
     found = await _rerank(request, body, service)
@@ -122,7 +121,7 @@ async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOf
     )
 
 
-@router.post("/v2/rerank", responses=REFUSALS)
+@router.post("/v2/rerank")
 async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Cohere v2 does: positions and scores only. A request in vLLM's format gets vLLM's reply."""
     if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):

@@ -22,38 +22,17 @@ from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
 from unpoison.screener.streaming import Event
 from unpoison.serve.replies import Json
-from unpoison.serve.schemas import Answered, AnswerRequest, Failure, Screened, ScreenRequest
+from unpoison.serve.schemas import AnswerRequest, ScreenRequest
 from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
 from unpoison.serve.telemetry import CONTENT_TYPE_LATEST
 from unpoison.types import Answer, Screening
 
-__all__ = ["REFUSALS", "STREAM_GRACE", "event_response", "router"]
+__all__ = ["STREAM_GRACE", "event_response", "router"]
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Failure, "description": description}
-    for status, description in {
-        400: "The body is no JSON, or the request no HTTP.",
-        401: "The key is missing or wrong.",
-        408: "The body did not arrive in time.",
-        413: "The body is too large.",
-        415: "The body is not said to be JSON.",
-        421: "The service is not called by this name.",
-        422: "The body cannot be used.",
-        500: "A fault of the service.",
-        502: "A model failed.",
-        503: "Too many requests at once, or a store cannot be reached; try again.",
-        504: "No result in time.",
-    }.items()
-}
-"""For the OpenAPI description."""
-
-NO_MODEL = {"model": Failure, "description": "The service was started without a model to answer."}
-
-router = APIRouter(responses={status: REFUSALS[status] for status in (400, 401, 421, 500)})
-"""Refusals of the middleware, which precede every route."""
+router = APIRouter()
 
 
-@router.post("/v1/screen", responses={200: {"model": Screened}, **REFUSALS})
+@router.post("/v1/screen")
 async def screen(request: Request, body: ScreenRequest, service: ServiceOfRequest) -> Json:
     """Return which passages to trust, and why."""
     defense = service.pick(body.defense)
@@ -61,9 +40,7 @@ async def screen(request: Request, body: ScreenRequest, service: ServiceOfReques
     return Json({"screening": screening.summary()})
 
 
-@router.post(
-    "/v1/answer", responses={200: {"model": Answered, "content": {"text/event-stream": {}}}, **REFUSALS, 501: NO_MODEL}
-)
+@router.post("/v1/answer")
 async def answer(request: Request, body: AnswerRequest, service: ServiceOfRequest) -> Response:
     """Answer the question in spite of poisoned passages; with `stream` by server-sent events."""
     defense = service.pick(body.defense)

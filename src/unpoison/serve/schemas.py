@@ -1,4 +1,4 @@
-"""The bodies of requests and replies, as pydantic checks them and `/openapi.json` describes them."""
+"""The bodies of requests, as pydantic checks them and `/openapi.json` describes them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ from pydantic import (
 
 __all__ = [
     "AnswerRequest",
-    "Answered",
     "DocumentsRequest",
-    "Failure",
     "PlayRequest",
     "ScreenRequest",
-    "Screened",
     "TextsRequest",
 ]
 
@@ -144,37 +141,3 @@ class TextsRequest(BaseModel):
         if isinstance(value, dict) and "documents" in value:
             raise ValueError("the body has both texts (TEI) and documents (vLLM); send one of them")
         return value
-
-
-class Screened(BaseModel):
-    """The reply of /v1/screen."""
-
-    screening: dict[str, Any] = Field(
-        description="As in the rows of `unpoison screen`: defense, kept (positions, best first), texts (the kept "
-        "passages as a model should read them), verdicts (index, kept, score, rank, reason, code, parameters, spans); "
-        "where there are any: contested, claims, notes, threshold, probability (of poison, by position), calibration."
-    )
-
-
-class Answered(Screened):
-    """The reply of /v1/answer."""
-
-    answer: dict[str, Any] = Field(
-        description="text, abstained, calls, guarantee (the planted passages that it is proved to withstand, "
-        "or null) with promise, proof and guarantee_unit, status (agreed, disputed, single or none, where claims were "
-        "read), and details and belief where there are any."
-    )
-    generator: str
-
-
-class FailureOut(BaseModel):
-    """The type and message of an error."""
-
-    type: str
-    message: str
-
-
-class Failure(BaseModel):
-    """The reply of a failed request."""
-
-    error: FailureOut

@@ -83,17 +83,21 @@ def _start(work: Callable[[Any], Any]) -> Connection:
     """Start a process, and return the parent's end of its pipe."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(work, theirs), daemon=True)
-    with _without_interrupts(), _single_threaded_algebra():
+    process = context.Process(target=_serve, args=(theirs,), daemon=True)
+    with _without_interrupts():
         process.start()
     theirs.close()  # else the death of the process would not be an end of file
+    with _died():
+        ours.send(work)
     return ours
 
 
-def _serve(work: Callable[[Any], Any], parent: Connection) -> None:
+def _serve(parent: Connection) -> None:
     """The main loop of a process, until its parent closes the pipe or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before the work is loaded, and NumPy with it
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        work = parent.recv()
         while True:
             item = parent.recv()
             try:
@@ -114,17 +118,3 @@ def _without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _single_threaded_algebra() -> Iterator[None]:
-    """Let processes started inside use one BLAS thread."""
-    name = "OPENBLAS_NUM_THREADS"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[name]
