@@ -82,7 +82,6 @@ def test_haystack_loads_it_only_where_that_is_allowed() -> None:
     ("screen", "says"),
     [
         (Screen(Guard()), "give Screen an option string"),
-        (Screen(exempt=lambda passage: True), "give Screen a list of ids and sources as exempt"),
         (Screen(audit_log=AuditLog(devnull)), "give Screen the path of one as audit_log"),
     ],
 )

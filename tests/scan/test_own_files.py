@@ -47,11 +47,11 @@ def test_one_page_is_a_document(tmp_path: Path, name: str, text: str) -> None:
     assert TEXT in documents[name]
 
 
-def test_hidden_folders_and_our_own_are_no_documents(tmp_path: Path) -> None:
-    for name in ("a.md", ".git/b.md", "docs.check/c.md", "shop.check/d.md", "docs.check/judged.json"):
+def test_hidden_folders_are_no_documents(tmp_path: Path) -> None:
+    for name in ("a.md", ".git/b.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(TEXT)
-    assert read(tmp_path) == ({"a.md": TEXT, "shop.check/d.md": TEXT}, {})
+    assert read(tmp_path) == ({"a.md": TEXT}, {})
 
 
 def test_rows_in_a_folder_are_named_with_what_to_do(tmp_path: Path) -> None:

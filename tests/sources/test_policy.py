@@ -100,7 +100,7 @@ def test_reading_and_matching_never_fail_otherwise(pattern: str, source: str) ->
 WRONG = {
     "trustd: [a.example]": "no key 'trustd'; did you mean 'trusted'?",
     "origin: page": "origin must be domain, host, path:N",
-    "fresh: soon": "fresh must be a number of days such as 30 or '30 days', got 'soon'",
+    "fresh: soon": "fresh must be a number of days such as 30, got 'soon'",
     "fresh: -1": "fresh must be a number of days",
     "fresh: true": "fresh must be a number of days",
     "known: a.example": r"known must be a list such as \[docs.example\], got 'a.example'",
@@ -159,7 +159,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_what_can_be_used() -> None:
-    policy = Policy.of({"origin": "path:1", "fresh": "2 weeks"})
+    policy = Policy.of({"origin": "path:1", "fresh": 14})
     assert (policy.origin, policy.fresh) == ("path:1", 14)
     assert Policy.of(policy) is policy
     assert not policy.informed

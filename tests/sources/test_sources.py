@@ -84,7 +84,7 @@ def test_planting_for_the_question_at_hand_buys_nothing() -> None:
 
 
 def test_an_origin_stays_fresh_for_as_long_as_the_policy_says() -> None:
-    sources = at(policy={"fresh": "30 days"})
+    sources = at(policy={"fresh": 30})
     for i in range(10):
         sources.record(f"question {i}", {"cnn.com": "seen"})
     assert sources.trust("cnn.com") == FRESH

@@ -15,12 +15,12 @@ import typer
 from unpoison.cli.common import row_progress, say
 from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
-from unpoison.errors import InputError, OptionError, clip
+from unpoison.errors import InputError
 from unpoison.io.output import Writer, check_output
 from unpoison.report.rendering import excerpt, plain
-from unpoison.scan.documents import Document, UnreadDocument, moment
+from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import Engine as ScanEngine
-from unpoison.scan.engine import State, describe_source, usual_folder
+from unpoison.scan.engine import describe_source, read_seen, write_seen
 from unpoison.scan.findings import Finding, Scan
 from unpoison.scan.report import page, sarif
 from unpoison.scan.scanner import scan as scanned
@@ -41,8 +41,7 @@ Examples:
   unpoison scan documents.jsonl
   unpoison scan --json documents.parquet > suspicious.jsonl
   unpoison scan wiki/ --html work.html --sarif scan.sarif
-  unpoison scan documents.jsonl --only-new
-  unpoison scan 'qdrant:http://localhost:6333#docs' --since 2026-01-31
+  unpoison scan 'qdrant:http://localhost:6333#docs' --seen docs.seen
 
 Exit status: 0 when every document was read, 1 when some could not be, 2 when nothing could be done; with --alert 3 when
 a document is flagged.
@@ -65,11 +64,9 @@ def scan(
     html: Annotated[
         Path | None, option("FILE", "Also write an HTML page for review: keep, quarantine, unsure.")
     ] = None,
-    since: Annotated[str | None, option("TIME", "Judge only documents added since then, compared with all.")] = None,
-    only_new: Annotated[
-        bool, option("--only-new", "Judge only documents that no earlier scan has judged, compared with all.")
-    ] = False,
-    state: Annotated[str | None, option("FOLDER|off", "Where the scan's state is kept. [default: SOURCE.scan]")] = None,
+    seen: Annotated[
+        Path | None, option("FILE", "Judge only documents that are not in FILE, compared with all, and add them to it.")
+    ] = None,
     ignore: Annotated[
         list[str] | None,
         option("PATTERN", "Skip files of a folder that match, such as '*.png'; may be repeated."),
@@ -85,19 +82,12 @@ def scan(
     ] = None,
     workers: Annotated[int | None, option("N", "Processes; by default one for each processor.", min=1)] = None,
 ) -> None:
-    """List the documents of an index that are probably planted, with reasons. Needs no questions.
-
-    Judged documents are recorded for --only-new.
-    """
-    for path in (output, sarif, html):
+    """List the documents of an index that are probably planted, with reasons. Needs no questions."""
+    for path in (output, sarif, html, seen):
         if path is not None:
             check_output(path, source)
-    after = None if since is None else moment(since)
-    if since is not None and after is None:
-        raise OptionError(f"--since must be a time such as 2026-01-31 or 2026-01-31T12:00, got {clip(since)}")
     known = Sources.of(sources)
-    if only_new and state == "off":
-        raise OptionError("--only-new needs the state of an earlier scan; leave out --state off")
+    before = frozenset[str]() if seen is None else read_seen(seen)
     failures = list[UnreadDocument]()
 
     def report_failure(failure: UnreadDocument) -> None:
@@ -112,26 +102,20 @@ def scan(
         raise InputError(
             f"{describe_source(source)} holds no documents; give rows with 'text', or a folder with text files"
         )
-    # Opened only now: a source that cannot be read leaves no folder behind.
-    kept = None if state == "off" else State.open(usual_folder(source) if state is None else Path(state))
     with row_progress(rows_on_stdout=as_json) as show:
         scan_result = scanned(
             documents,
             threshold=threshold,
-            since=after,
-            seen=kept.judged_keys() if kept is not None and only_new else frozenset(),
+            seen=before,
             engine=ScanEngine(defense, workers),
             sources=known,
             progress=lambda step, done, total: show(done, total, done),
         )
     if failures:
         scan_result = replace(scan_result, notes=(*scan_result.notes, _unread(source, failures)))
-    try:
-        _write(scan_result, source, as_json, output, sarif, html)
-    except BrokenPipeError:  # the reader closed the pipe; the scan itself succeeded
-        _finish(kept, scan_result, documents)
-        raise
-    _finish(kept, scan_result, documents)
+    _write(scan_result, source, as_json, output, sarif, html)
+    if seen is not None:
+        write_seen(seen, before.union(document.key for document in documents))
     say(_summary(scan_result))
     raise typer.Exit(3 if alert and scan_result.flagged else 1 if failures else 0)
 
@@ -143,12 +127,6 @@ def _unread(source: str, failures: Sequence[UnreadDocument]) -> str:
     kinds = Counter(Path(failure.location).suffix.lower() or "without a suffix" for failure in failures)
     listed = ", ".join(f"{kind}: {count}" for kind, count in kinds.most_common(10))
     return f"{count_noun(len(failures), 'file')} could not be read ({listed})"
-
-
-def _finish(kept: State | None, scan_result: Scan, documents: list[Document]) -> None:
-    if kept is not None:
-        judged = {finding.id for finding in scan_result.findings}
-        kept.finish(document for document in documents if document.id in judged)
 
 
 def _write(

@@ -7,7 +7,7 @@ from unpoison.utils.extras import require
 
 require("haystack", "the Haystack integration")
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ from haystack import Document, component, default_from_dict, default_to_dict
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, clip
-from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
+from unpoison.integrations.screener import DocumentScreener, Mode, passage
 from unpoison.scan.audit_log import AuditLog
 from unpoison.types import Passage
 
@@ -36,8 +36,7 @@ class Screen:
         defense: A defense, or an option string such as "grada:keep=5". Models are loaded by `warm_up`.
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
         annotate: Return copies whose `meta["unpoison"]` holds defense, kept, score, rank, reason and spans.
-        exempt: Ids and sources (`meta["source"]`, `meta["url"]` or `meta["file_path"]`), or a function of a passage,
-            that are always kept.
+        exempt: Ids and sources (`meta["source"]`, `meta["url"]` or `meta["file_path"]`) that are always kept.
         audit_log: The log of all screenings for `unpoison audit`: a path (with hashes instead of texts), or an
             `unpoison.scan.audit_log.AuditLog`.
 
@@ -51,7 +50,7 @@ class Screen:
         defense: Defense | str = "guard",
         mode: Mode = "enforce",
         annotate: bool = False,
-        exempt: Exempt | None = None,
+        exempt: Collection[str] | None = None,
         audit_log: AuditLog | str | None = None,
     ) -> None:
         self.exempt, self.audit_log = exempt, audit_log
@@ -101,7 +100,7 @@ class Screen:
         """Plain values for `Pipeline.dumps`.
 
         Raises:
-            OptionError: The defense or the log is an object or `exempt` a function, which a file cannot hold.
+            OptionError: The defense or the log is an object, which a file cannot hold.
         """
         screener = self._screener
         if not isinstance(screener.given, str):
@@ -109,8 +108,6 @@ class Screen:
                 f"a pipeline file cannot hold {clip(screener.given)}; give Screen an option string such as "
                 "'guard:damage=0.01'"
             )
-        if callable(self.exempt):
-            raise OptionError("a pipeline file cannot hold a function; give Screen a list of ids and sources as exempt")
         if not isinstance(self.audit_log, str | None):
             raise OptionError("a pipeline file cannot hold a log; give Screen the path of one as audit_log")
         exempt = None if self.exempt is None else sorted(self.exempt)

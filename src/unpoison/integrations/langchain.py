@@ -7,7 +7,7 @@ from unpoison.utils.extras import require
 
 require("langchain_core", "the LangChain integration")
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from pydantic import ConfigDict, PrivateAttr
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, clip, nearest
-from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
+from unpoison.integrations.screener import DocumentScreener, Mode, passage
 from unpoison.scan.audit_log import AuditLog
 from unpoison.types import Passage
 
@@ -35,7 +35,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
         defense: A defense, or an option string such as "grada:keep=5".
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
         annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans.
-        exempt: Ids and sources (`metadata["source"]`), or a function of a passage, that are always kept.
+        exempt: Ids and sources (`metadata["source"]`) that are always kept.
         audit_log: The log of all screenings for `unpoison audit`: a path (with hashes instead of texts), or an
             `unpoison.scan.audit_log.AuditLog`.
 
@@ -47,7 +47,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
     defense: Defense | str
     mode: Mode
     annotate: bool
-    exempt: Exempt | None
+    exempt: Collection[str] | None
     audit_log: AuditLog | str | Path | None
     model_config = ConfigDict(arbitrary_types_allowed=True)
     _screener: DocumentScreener[Document] = PrivateAttr()
@@ -58,7 +58,7 @@ class ScreeningCompressor(BaseDocumentCompressor):
         *,
         mode: Mode = "enforce",
         annotate: bool = False,
-        exempt: Exempt | None = None,
+        exempt: Collection[str] | None = None,
         audit_log: AuditLog | str | Path | None = None,
     ) -> None:
         given: dict[str, Any] = {

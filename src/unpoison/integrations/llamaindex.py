@@ -7,7 +7,7 @@ from unpoison.utils.extras import require
 
 require("llama_index.core", "the LlamaIndex integration")
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
-from unpoison.integrations.screener import DocumentScreener, Exempt, Mode, passage
+from unpoison.integrations.screener import DocumentScreener, Mode, passage
 from unpoison.scan.audit_log import AuditLog
 from unpoison.types import Passage
 
@@ -37,7 +37,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         mode: `enforce` drops; `monitor` keeps all, in the order given, with their verdicts, and logs the counts.
         annotate: Return copies whose `metadata["unpoison"]` holds defense, kept, score, rank, reason and spans; it is
             excluded from what the language model and the encoder read.
-        exempt: Ids and sources, or a function of a passage, that are always kept.
+        exempt: Ids and sources that are always kept.
         audit_log: The log of all screenings for `unpoison audit`: a path (with hashes instead of texts), or an
             `unpoison.scan.audit_log.AuditLog`.
 
@@ -49,7 +49,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
     defense: Defense | str
     mode: Mode
     annotate: bool
-    exempt: Exempt | None
+    exempt: Collection[str] | None
     audit_log: AuditLog | str | Path | None
     _screener: DocumentScreener[NodeWithScore] = PrivateAttr()
 
@@ -59,7 +59,7 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         *,
         mode: Mode = "enforce",
         annotate: bool = False,
-        exempt: Exempt | None = None,
+        exempt: Collection[str] | None = None,
         audit_log: AuditLog | str | Path | None = None,
         **framework: Any,
     ) -> None:

@@ -22,13 +22,12 @@ from unpoison.sources.fields import metadata_of, source_in
 from unpoison.types import Passage, Query, Screening, Verdict
 from unpoison.utils.checks import among
 
-__all__ = ["DocumentScreener", "Exempt", "Mode", "passage", "readable"]
+__all__ = ["DocumentScreener", "Mode", "passage", "readable"]
 
 
 D = TypeVar("D")
 
 Mode = Literal["enforce", "monitor"]
-Exempt = Callable[[Passage], bool] | Collection[str]
 
 LONG_DOCUMENTS = (
     "longer than %d characters and judged as one text, in which one planted sentence weighs little: documents %s; "
@@ -68,8 +67,8 @@ class DocumentScreener(Generic[D]):
             screening fails. Both log one event per query, with counts and no text.
         annotate: Deliver copies with their verdicts. Otherwise `enforce` delivers the given objects; only redacted
             documents are copies.
-        exempt: Ids, sources, hashes of texts and patterns of sources as in a policy (`docs.example`), or a function of
-            a passage: the defense reads these documents, and they are always kept.
+        exempt: Ids, sources, hashes of texts and patterns of sources as in a policy (`docs.example`): the defense reads
+            these documents, and they are always kept.
         audit_log: The log of all screenings for `unpoison audit`: a log, or the path of one with hashes instead of
             texts. A write error is only a warning.
 
@@ -88,7 +87,7 @@ class DocumentScreener(Generic[D]):
         *,
         mode: Mode = "enforce",
         annotate: bool = False,
-        exempt: Exempt | None = None,
+        exempt: Collection[str] | None = None,
         audit_log: AuditLog | str | PathLike[str] | None = None,
     ) -> None:
         self.reading = reading
@@ -102,7 +101,7 @@ class DocumentScreener(Generic[D]):
         self.given = defense
         self.mode = among("mode", mode, ("enforce", "monitor"))
         self.annotate = annotate
-        self.exempt = _predicate(exempt)
+        self.exempt = Allowed(exempt or (), "exempt").matches
         self.audit_log = AuditLog(audit_log) if isinstance(audit_log, (str, PathLike)) else audit_log
 
     @cached_property
@@ -259,16 +258,6 @@ def keep_exempt(screening: Screening, exempt: Callable[[Passage], bool]) -> Scre
         claims=screening.claims,
         spans={v.index: v.spans for v in screening.verdicts if v.index not in whole},
     )
-
-
-def _predicate(exempt: Exempt | None) -> Callable[[Passage], bool]:
-    if callable(exempt):
-        return exempt
-    if isinstance(exempt, str) or not all(isinstance(name, str) for name in exempt or ()):
-        raise OptionError(
-            f"exempt must be a list of ids and sources as strings, or a function of a passage, got {clip(exempt)}"
-        )
-    return Allowed(exempt or (), "exempt").matches
 
 
 def _string(details: Mapping[Any, Any], name: str) -> str | None:

@@ -1,7 +1,4 @@
-"""The screening of a scan on several processes, and its state.
-
-The state is a folder with the keys of checked documents, so that the next scan can check only new ones.
-"""
+"""The screening of a scan on several processes, and the file of judged documents, which the next scan leaves out."""
 
 from __future__ import annotations
 
@@ -10,18 +7,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from unpoison.defenses import load_defense
 from unpoison.errors import InputError, UnpoisonError, clip
-from unpoison.scan.documents import Document
 from unpoison.utils.files import write_file
 from unpoison.utils.processes import process_map
 
-__all__ = ["Engine", "ScanQuestion", "State", "describe_source", "screen_questions", "usual_folder"]
+__all__ = ["Engine", "ScanQuestion", "describe_source", "read_seen", "screen_questions", "write_seen"]
 
 CHUNK = 64
 """Questions per task of a worker process."""
@@ -100,67 +95,36 @@ def _defense(spec: str) -> Any:
     return load_defense(spec)
 
 
-SEEN = "judged.json"
 FORMAT = 1
-"""Version of the file."""
+"""Version of the file of judged documents."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """The state of one source.
+def read_seen(path: Path) -> frozenset[str]:
+    """Keys of the documents that earlier scans judged; none if the file is missing.
 
-    Attributes:
-        folder: The folder, created by `open` with mode 700.
+    Raises:
+        InputError: The file is damaged, or of another version.
     """
-
-    folder: Path
-
-    @classmethod
-    def open(cls, folder: Path) -> State:
-        """The state in a folder, which is created if missing.
-
-        Raises:
-            OSError: It cannot be created.
-        """
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(folder)
-
-    def judged_keys(self) -> frozenset[str]:
-        """Keys of the documents that earlier scans checked.
-
-        Raises:
-            InputError: The file is damaged, or of another version.
-        """
-        path = self.folder / SEEN
-        if not path.exists():
-            return frozenset()
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            keys = held["keys"]
-            right = held["format"] == FORMAT and all(isinstance(key, str) for key in keys)
-        except (ValueError, KeyError, TypeError):
-            right = False
-        if not right:
-            raise InputError(f"{path} is damaged or of another version; delete it to check everything again")
-        return frozenset(keys)
-
-    def finish(self, documents: Iterable[Document]) -> None:
-        """Record the documents as checked, atomically.
-
-        Raises:
-            OSError: The folder cannot be written.
-        """
-        keys = sorted({document.key for document in documents} | self.judged_keys())
-        write_file(self.folder / SEEN, [json.dumps({"format": FORMAT, "keys": keys}).encode()], mode=0o600)
+    if not path.exists():
+        return frozenset()
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        keys = held["keys"]
+        right = held["format"] == FORMAT and all(isinstance(key, str) for key in keys)
+    except (ValueError, KeyError, TypeError):
+        right = False
+    if not right:
+        raise InputError(f"{path} is damaged or of another version; delete it to check everything again")
+    return frozenset(keys)
 
 
-def usual_folder(source: str, kind: str = "scan") -> Path:
-    """Default location of a source's state: beside a file or folder, else in the working directory."""
-    if source != "-" and Path(source).exists():
-        path = Path(source)
-        return path.resolve().with_name(f"{path.resolve().name}.{kind}")
-    digest = blake2b(source.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return Path(f"unpoison-{digest}.{kind}")  # the address may contain a password
+def write_seen(path: Path, keys: Iterable[str]) -> None:
+    """Write the file of `read_seen`, atomically.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    write_file(path, [json.dumps({"format": FORMAT, "keys": sorted(keys)}).encode()], mode=0o600)
 
 
 def describe_source(source: str) -> str:

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as Container
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,6 @@ def scan(
     documents: Iterable[object],
     *,
     threshold: float = 0.5,
-    since: datetime | None = None,
     seen: Container[str] = frozenset(),
     engine: Engine | None = None,
     sources: Sources | str | Path | Mapping[str, Any] | None = None,
@@ -69,8 +67,7 @@ def scan(
     Args:
         documents: Strings, dicts, framework documents, `Passage` or `Document`.
         threshold: The minimum suspicion of a flagged document, in [0, 1].
-        since: Check only documents added at this time or later, against all.
-        seen: Keys (`Document.key`) of documents to skip.
+        seen: Keys (`Document.key`) of documents that are not judged, but the others are compared with them.
         engine: The defense and its workers; by default in this process.
         sources: A policy or a history (`Sources`): which near-copy to trust, and which texts to allow. A document whose
             text is allowed by its hash is never flagged; other allowed documents are exempt from the style check.
@@ -90,19 +87,9 @@ def scan(
     within("threshold", threshold, 0.0, 1.0)
     known = Sources.of(sources)
     collection = collect_documents(documents)
-    chosen = np.array(
-        [
-            document.key not in seen
-            and (since is None or (document.added_at is not None and document.added_at >= since))
-            for document in collection.documents
-        ],
-        bool,
-    )
+    chosen = np.array([document.key not in seen for document in collection.documents], bool)
     evidence = judge_documents(collection, chosen, engine or Engine(workers=1), progress, sources=known)
     notes = [*collection.notes, *(() if known is None else known.notes)]
-    undated = sum(document.added_at is None for document in collection.documents)
-    if since is not None and undated:
-        notes.append(f"{undated:,} documents have no time and were not checked; omit --since to check them")
     if evidence.failed:
         notes.append(f"{evidence.failed:,} questions could not be screened; run the scan again")
     if evidence.withheld:

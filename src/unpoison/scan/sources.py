@@ -96,9 +96,6 @@ OFFICE_FILES = {".pdf": read_pdf_file, ".docx": read_word_file, ".xlsx": read_sp
 
 ROW_FILES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
-STATE_FOLDERS, STATE_FILES = (".scan", ".check"), ("judged.json", "check.jsonl")
-"""Names of state folders, and of the files in them."""
-
 MAX_FILE_BYTES = 256 * 2**20
 """Maximum bytes of a file."""
 
@@ -111,20 +108,18 @@ def folder_documents(
     Args:
         folder: The folder.
         failed: Called for every file that is not read: an unknown type, a link, too large, damaged. Hidden folders,
-            such as `.git`, and state folders of scans and checks are skipped silently.
+            such as `.git`, are skipped silently.
         ignore: Patterns (`fnmatch`) of names or paths of files to skip silently.
 
     Raises:
         MissingExtraError: A library is missing for one of the files.
     """
-    paths = sorted(folder.rglob("*"))
-    own = {path.parent for path in paths if path.name in STATE_FILES and path.parent.suffix in STATE_FOLDERS}
     wanted = []
-    for path in paths:
+    for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder)
         if path.is_dir() and not path.is_symlink():
             continue
-        if any(parent.name.startswith(".") or folder / parent in own for parent in parts.parents):
+        if any(parent.name.startswith(".") for parent in parts.parents):
             continue
         if not any(fnmatch(parts.as_posix(), pattern) or fnmatch(path.name, pattern) for pattern in ignore):
             wanted.append(path)

@@ -25,10 +25,6 @@ KEYS = ("origin", "fresh", *LISTS, "allow", "history")
 
 MAX_PATTERNS = 10_000
 
-UNITS = {"": 1, "day": 1, "days": 1, "week": 7, "weeks": 7, "month": 30, "months": 30}
-"""Days."""
-
-
 MAX_STARS = 10
 FIELD = re.compile(r"[A-Za-z_][\w. -]{0,99}:(?!//)")
 DRIVE_OR_PORT = re.compile(r"[A-Za-z]:/|[^/:]+:\d{1,5}(?:/|\Z)")
@@ -297,14 +293,9 @@ def _read(path: Path, where: str) -> Mapping[Any, Any]:
 
 
 def _days(value: object, where: str) -> int:
-    number: object = value
-    if isinstance(value, str):
-        count, _, unit = value.strip().partition(" ")
-        factor = UNITS.get(unit.strip().lower())
-        number = int(count) * factor if count.isascii() and count.isdigit() and len(count) < 6 and factor else None
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 100_000:
-        raise OptionError(f"{where}: fresh must be a number of days such as 30 or '30 days', got {clip(value)}")
-    return number
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100_000:
+        raise OptionError(f"{where}: fresh must be a number of days such as 30, got {clip(value)}")
+    return value
 
 
 def _patterns(keys: Mapping[Any, Any], where: str) -> tuple[Listed, ...]:
