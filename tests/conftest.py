@@ -25,6 +25,9 @@ settings.load_profile("unpoison")
 
 os.environ.setdefault("UNPOISON_FENCE_KEY", "tests")  # no test writes a key into its user's home
 os.environ.setdefault("UNPOISON_INJECTION_MODEL", "off")  # verdicts do not depend on what is installed
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # one test a processor: threads that wait for each other take 4 times as long
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it reports every pipeline to its makers otherwise
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import NO_ATTACK, Scenario
-from unpoison.bench.report import Report
+from unpoison.bench.evaluation.summary import summarise
 
 DEFENSES = ("vanilla:keep=5", "guard", "grada", "ragdefender", "trustrag:stages=1", "trustrag:stages=1,mode=reference")
 COUNTS = (1, 3)
@@ -49,7 +49,7 @@ def measured() -> str:
         for count in (0, *COUNTS)
     ]
     with tempfile.TemporaryDirectory() as folder:
-        found = Report.of(Runner(Path(folder), list(dict.fromkeys(scenarios))).run()).summaries
+        found = summarise(Runner(Path(folder), scenarios).run().cells)
     by = {(one.scenario.attack, one.scenario.defense, one.scenario.poisons): one for one in found}
     columns = [*(f"poison left, {count} %" for count in COUNTS), *(f"clean kept, {count} %" for count in (0, *COUNTS))]
     lines = [f"| attack | defense | {' | '.join(columns)} |", "|---|---|---|---|---|---|---|"]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from unpoison.report.pictures import EDGES_PER_NODE, MAX_DRAWN
 from unpoison.report.rendering import excerpt, explain, page, plain
-from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening
+from unpoison.types import Evidence, Passage, Query, Screening
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
@@ -163,9 +163,6 @@ def test_without_a_usable_graph_there_is_no_picture(graph: ArrayLike | None):
     assert not reader.named("svg")
     assert "no graph to draw" in reader.text
     assert len(reader.named("blockquote")) == 3
-
-
-CONTEST = Contest((Rival(f"30 days {HOSTILE}", (0, 2), 2), Rival("14 days", (1,), 1)))
 
 
 def test_a_span_inside_a_word_stays_inside_it() -> None:

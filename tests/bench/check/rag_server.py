@@ -49,7 +49,6 @@ class Rag:
         chats: Whether it has an OpenAI-compatible chat endpoint.
         shows: Whether replies have the passages.
         planted: Texts that were added so far.
-        deaf: Whether it only says that it deletes.
     """
 
     def __init__(self) -> None:
@@ -59,7 +58,7 @@ class Rag:
         self.fixed: dict[str, tuple[int, str, str]] = {}
         self.key = ""
         self.chats = False
-        self.shows, self.deaf = True, False
+        self.shows = True
         self.planted: list[str] = []
         self.asked: list[str] = []
 
@@ -93,8 +92,7 @@ class Rag:
             return 200, {"doc_id": f"doc-{len(self.planted)}"}
         if method == "DELETE" and path.startswith("/documents/"):
             known = path.rpartition("/")[2] in self.documents
-            if not self.deaf:
-                self.documents.pop(path.rpartition("/")[2], None)
+            self.documents.pop(path.rpartition("/")[2], None)
             return (200, {}) if known else (404, {})
         return 404, {"detail": path}
 

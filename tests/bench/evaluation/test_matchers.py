@@ -134,32 +134,9 @@ def test_denied_answers_do_not_count_and_both_count_as_neither(reply: str, swapp
 
 REPLIES = Path(__file__).parents[2] / "data" / "replies.jsonl"
 MISJUDGED = {
-    25,
-    42,
-    54,
-    58,
-    59,
-    60,
-    62,
-    94,
-    97,
-    108,
-    113,
-    114,
-    115,
-    116,
-    119,
-    121,
-    122,
-    153,
-    157,
-    158,
-    171,
-    173,
-    182,
-    183,
-    198,
-}
+    25, 42, 54, 58, 59, 60, 62, 94, 97, 108, 113, 114, 115, 116,
+    119, 121, 122, 153, 157, 158, 171, 173, 182, 183, 198,
+}  # fmt: skip
 """The replies that the default rule and a careful reader judge differently. 87 of the even numbers agree."""
 
 

@@ -80,13 +80,8 @@ def test_published_numbers_are_the_papers() -> None:
     assert published("trustrag-table-2", **trust, measure="accuracy_substring") == [0.83, 0.85, 0.84, 0.83, 0.82, 0.82]
     assert published("trustrag-table-2", **trust, measure="asr_exclusive") == [0.02, 0.01, 0.01, 0.01, 0.09]
     assert published("trustrag-table-6", table="SimCSE, NQ", row="stage 1", measure="clean_kept")[-1] == 0.85
-    assert published("trustrag-table-13", table="w/ question, poison in context, NQ", row="after stage 1") == [
-        0.01,
-        0.0,
-        0.0,
-        0.0,
-        0.19,
-    ]
+    in_context = {"table": "w/ question, poison in context, NQ", "row": "after stage 1"}
+    assert published("trustrag-table-13", **in_context) == [0.01, 0.0, 0.0, 0.0, 0.19]
     radar = {"table": "DeepSeek, top 50", "row": "RADAR"}
     assert published("radar-table-1", **radar, measure="asr_lowered") == [0.05, 0.03, 0.03, 0.07, 0.05, 0.03]
     assert published("radar-table-6", row="noise 0.5") == [0.64, 0.18, 0.78, 0.07]

@@ -16,7 +16,7 @@ from unpoison.bench.evaluation.workbench import NoisyNLI
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
-from unpoison.io.journal import Journal, read_rows, write_rows
+from unpoison.io.journal import read_rows
 from unpoison.models.doubles import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.types import Screening, Verdict
 
@@ -87,11 +87,6 @@ def test_nothing_is_done_twice(tmp_path, monkeypatch):
     assert again.cells == first.cells
     assert again.manifest["resumed"] == 36
     assert open_run(tmp_path).cells == first.cells
-
-
-def test_a_larger_grid_takes_over_what_is_there(tmp_path):
-    Runner(tmp_path, SCENARIOS[:3]).run()
-    assert Runner(tmp_path, SCENARIOS).run().manifest["resumed"] == 18
 
 
 KILLED = """
@@ -195,14 +190,6 @@ def test_a_position_past_a_short_context_is_a_failure_of_that_question(tmp_path,
     assert "position 4 lies outside" in cell.records[0].error
 
 
-def test_a_short_context_may_have_its_poison_appended(tmp_path, data):
-    """RADAR's code does so: at position 50 most questions have fewer results, and lost they were."""
-    where = {"policy": "replace-or-append", "positions": (5,)}
-    (cell,) = Runner(tmp_path / "run", [Scenario(data, attack="poisonedrag", poisons=1, **where)]).run().cells
-    assert cell.records[0].error is None
-    assert all(record.poison == (record.size - 1,) for record in cell.usable)
-
-
 def test_all_poison_competes_in_the_corpus(tmp_path, data):
     corpus = tmp_path / "corpus.jsonl"
     texts = ["alpha is right alpha", "nothing to see", "of gamma"]
@@ -289,21 +276,6 @@ def test_one_process_at_a_time(tmp_path):
     with lock_folder(tmp_path), pytest.raises(InputError, match="another process runs"):
         Runner(tmp_path, SCENARIOS[:1]).run()
     assert Runner(tmp_path, SCENARIOS[:1]).run().complete
-
-
-def test_a_journal_cuts_what_was_torn(tmp_path):
-    path = tmp_path / "journal.jsonl"
-    write_rows(path, [{"a": 1}, {"a": "\ud800"}])
-    for torn in (b'{"a": ', b"x" * 200_000):
-        path.write_bytes(path.read_bytes() + torn)
-        with Journal(path) as journal:
-            journal.append({"a": 3})
-    assert read_rows(path) == [{"a": 1}, {"a": "\ud800"}, {"a": 3}, {"a": 3}]
-    path.write_bytes(b"torn only")
-    with Journal(path):
-        pass
-    assert path.read_bytes() == b""
-    assert read_rows(tmp_path / "absent") == []
 
 
 def test_crafting_goes_on_where_it_stopped(tmp_path, data):

@@ -64,43 +64,13 @@ def test_ranks_put_the_dropped_behind_the_kept():
 
 
 @pytest.mark.parametrize(
-    ("reply", "asr", "substring", "exclusive", "accuracy", "exact"),
-    [
-        ("It is Lyon.", 1, 1, 1, 0, 0),
-        ("It is Paris, not Lyon", 0, 1, 0, 1, 0),
-        ("It is Paris or Lyon", 0, 1, 0, 0, 0),
-        ("the Paris!", 0, 0, 0, 1, 1),
-        ("Lyonnais", 0, 1, 1, 0, 0),
-        ("I don't know", 0, 0, 0, 0, 0),
-        ("", 0, 0, 0, 0, 0),
-    ],
+    ("reply", "values"),
+    [("It is Paris, not Lyon", (0, 1, 0, 1, 0)), ("the Paris!", (0, 0, 0, 1, 1)), ("Lyonnais", (0, 1, 1, 0, 0))],
 )
-def test_each_matching_rule(reply, asr, substring, exclusive, accuracy, exact):
+def test_each_matching_rule(reply, values):
     measured = figures(record(kept=(0,), answer=reply, abstained=False))
-    assert [measured[name].value for name in ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match")] == [
-        asr,
-        substring,
-        exclusive,
-        accuracy,
-        exact,
-    ]
-
-
-def test_times_tokens_and_money():
-    records = [
-        record(
-            str(i), answer="Paris", abstained=False, screening_seconds=i, seconds=10 + i, calls=i, prompt_tokens=1000
-        )
-        for i in range(1, 4)
-    ]
-    scenario = {"generator": "openai:small"}
-    cells = [cell(*records, **scenario)]
-    (summary,) = summarise(cells)
-    assert summary["screening_median"].value == 2
-    assert summary["seconds_p95"].value == pytest.approx(12.9)
-    assert summary["calls"].value == 2
-    assert summary["prompt_tokens"].value == 1000
-    assert isnan(summary["completion_tokens"].value)
+    names = ("asr", "asr_substring", "asr_exclusive", "accuracy", "exact_match")
+    assert tuple(measured[name].value for name in names) == values
 
 
 def test_failures_stay_in_the_denominator():
@@ -157,14 +127,6 @@ def test_several_comparisons_are_corrected():
     assert not by_key["grada", "guard"].differs
     more = [*cells, cell(*good, identifier="radar", defense="radar")]
     assert not any(one.differs for one in compare(more, ["poisoned"]))
-
-
-def test_a_missing_score_is_missing():
-    judged = [record("0", answer="x", judged=(8, None, 6)), record("1", answer="x", judged=(6, None, None))]
-    measured = figures(*judged)
-    assert measured["judged_accuracy"].value == 7
-    assert isnan(measured["judged_relevance"].value)
-    assert measured["judged_coherence"].value == 6
 
 
 def test_measures_that_do_not_apply_are_not_compared():

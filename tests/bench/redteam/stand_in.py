@@ -57,11 +57,9 @@ class MemoryStore:
         self.path.write_bytes(self.dump())
 
 
-def streamed(reply: dict[str, Any], *, chat: bool) -> str:
-    """A reply as events: what was read, then the answer by its words; or the words alone."""
+def streamed(reply: dict[str, Any]) -> str:
+    """A reply as events: what was read, then the answer by its words."""
     pieces = [word + " " for word in reply["answer"].split(" ")]
-    if not chat:
-        return "".join(f"data: {piece}\n\n" for piece in pieces)
     deltas = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
     events = [{"sources": reply["passages"]}, *deltas]
     return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
@@ -92,10 +90,7 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
         finally:
             with lock:
                 state["busy"] -= 1
-        index_found: dict[str, Any] = {"answer": text}
-        if mode != "silent":
-            index_found["passages"] = [{"text": p.text, "id": p.id} for p in passages]
-        return index_found
+        return {"answer": text, "passages": [{"text": p.text, "id": p.id} for p in passages]}
 
     @app.post("/ask")
     async def ask(request: Request) -> Any:
@@ -108,8 +103,8 @@ def application(store: MemoryStore, mode: str) -> FastAPI:  # noqa: C901  one ro
         if mode == "indiscreet":
             raise HTTPException(400, f"no {request.headers.get('authorization')} {json.dumps(dict(request.headers))}")
         reply = await asyncio.to_thread(answered, body["question"])
-        if mode.startswith("stream"):
-            return Response(streamed(reply, chat=mode == "stream-chat"), media_type="text/event-stream")
+        if mode == "stream-chat":
+            return Response(streamed(reply), media_type="text/event-stream")
         return reply
 
     @app.post("/documents")
