@@ -2,7 +2,6 @@
 
 It speaks OpenAI's /v1/chat/completions and /v1/embeddings and Anthropic's /v1/messages. The model's name says how it
 behaves, as "KIND" or "KIND/ARGUMENT" or "KIND/ARGUMENT/ANYTHING"; the last part keeps tests apart that count calls.
-The kind "seventh" refuses every seventh call.
 """
 
 from __future__ import annotations
@@ -97,8 +96,6 @@ class Handler(BaseHTTPRequestHandler):
         argument = rest.partition("/")[0]
         if kind == "status" or (kind == "flaky" and count == 1):
             self.refuse(int(argument), "out of order")
-        elif kind == "seventh" and count % 7 == 0:
-            self.refuse(503, "out of order", {"Retry-After": "0"})
         elif kind == "after":
             self.refuse(429, "slow down", {"Retry-After": rest})
         elif kind == "quota":
@@ -200,9 +197,6 @@ def written(kind: str, request: dict[str, Any]) -> str | None:
     if kind == "answers":  # four of five prompts get the same answer, every other one its own
         digest = blake2b(json.dumps(request["messages"]).encode(), digest_size=4).digest()
         return "It was in Paris." if digest[0] < 205 else f"It was number {int.from_bytes(digest, 'big')}."
-    if kind == "seventh":  # by what is asked, so that the order of the calls does not matter
-        digest = blake2b(json.dumps(request["messages"]).encode(), digest_size=4).digest()
-        return ("It was in Paris.", "It was in Lyon.", "Lyon, not Paris.", "I don't know.")[digest[0] % 4]
     texts = {
         "words": "in Paris, on the Seine",
         "half": "in Paris, on the Seine",

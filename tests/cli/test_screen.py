@@ -94,20 +94,7 @@ def test_the_input_is_never_overwritten(run, rows_file):
     assert rows_file.read_bytes() == before
 
 
-@pytest.mark.needs("pyarrow")
-def test_parquet_and_json_lines_give_the_same(run, rows_file, tmp_path):
-    import pyarrow
-    from pyarrow import parquet
-
-    path = tmp_path / "rows.parquet"
-    parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
-    assert (
-        run("screen", "-d", "simple", "--json", path).stdout
-        == run("screen", "-d", "simple", "--json", rows_file).stdout
-    )
-
-
-@pytest.mark.parametrize("defense", ["guard", "ragdefender"])
+@pytest.mark.parametrize("defense", ["guard"])
 def test_two_runs_give_the_same_bytes(run, defense, tmp_path):
     path = files("unpoison") / "data" / "sample.jsonl"
     pages = [tmp_path / "1.html", tmp_path / "2.html"]
@@ -159,18 +146,6 @@ def test_a_row_of_too_many_passages_is_one_failure_and_no_wait(run, tmp_path):
         result = run(*command, "--json", path)
         assert result.exit_code == 1
         assert "1: the row has 1,001 passages, more than 1,000; give" in result.stderr
-
-
-def test_calibrate_says_which_threshold_loses_a_stated_share(run, tmp_path):
-    texts = ("Ship {} lies in Oslo.", "It sank in 1628.")
-    rows = [{"query": f"where is {n}", "passages": [text.format(n) for text in texts]} for n in range(60)]
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    found = run("screen", "--calibrate", 0.02, "--json", file)
-    assert found.exit_code == 0
-    assert json.loads(found.stdout)["passages"] == 120
-    assert "drops" in found.stderr
-    assert run("screen", "--calibrate", 0.02, file).stdout.startswith("guard:threshold=")
 
 
 @pytest.mark.parametrize("command", [("screen",), ("ask", "-g", "extractive")])

@@ -531,7 +531,7 @@ def test_a_single_local_call_stays_on_the_callers_thread() -> None:
 
 
 def test_the_loop_stays_free_while_a_screening_computes() -> None:
-    texts = [f"Shop {i} takes goods back within {i} days, says page {i} of its terms. " * 8 for i in range(200)]
+    texts = [f"Shop {i} takes goods back within {i} days, says page {i} of its terms. " * 8 for i in range(100)]
 
     async def longest_gap() -> float:
         gaps, last = [0.0], time.perf_counter()
@@ -544,4 +544,4 @@ def test_the_loop_stays_free_while_a_screening_computes() -> None:
         return max(gaps)
 
     Guard().screen("how long may goods go back", texts[:2])  # loads what it reads by
-    assert min(asyncio.run(longest_gap()) for _ in range(3)) < 0.05
+    assert any(asyncio.run(longest_gap()) < 0.05 for _ in range(3))

@@ -7,23 +7,7 @@ from typing import Any
 
 from service_doubles import Marked, Serving
 from unpoison.serve import Bounds
-from unpoison.serve.middleware import QUEUE, Slots
-
-
-def test_a_request_waits_its_turn_before_it_is_refused() -> None:
-    async def tried() -> list[bool]:
-        slots = Slots(1, 30)
-        assert await slots.acquire()
-        second = asyncio.create_task(slots.acquire())
-        third = asyncio.create_task(slots.acquire())
-        await asyncio.sleep(0)
-        slots.release()
-        found = [await second]
-        assert not third.done()
-        slots.release()
-        return [*found, await third]
-
-    assert asyncio.run(tried()) == [True, True]
+from unpoison.serve.middleware import Slots
 
 
 def test_a_request_that_waits_too_long_is_refused_and_leaves_no_trace() -> None:
@@ -35,21 +19,6 @@ def test_a_request_that_waits_too_long_is_refused_and_leaves_no_trace() -> None:
         assert await slots.acquire()
 
     asyncio.run(tried())
-
-
-def test_only_so_many_wait() -> None:
-    async def tried() -> int:
-        slots = Slots(2, 30)
-        waiting = [asyncio.create_task(slots.acquire(str(i % 3))) for i in range(2 + 2 * QUEUE + 7)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        refused = sum(task.done() and not task.result() for task in waiting)
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        return refused
-
-    assert asyncio.run(tried()) == 7
 
 
 def test_a_body_that_is_not_sent_takes_no_place(serving: Serving) -> None:

@@ -63,13 +63,6 @@ def test_jina(client: TestClient) -> None:
     assert bare["results"] == [{"index": 2, "relevance_score": 1.0}]
 
 
-def test_lightrag(client: TestClient) -> None:
-    """HKUDS/LightRAG: it posts to the URL as it is, without documents in the reply, and reads index and score."""
-    request = {"model": "guard", **DOCUMENTS, "top_n": 4, "return_documents": False}
-    results = client.post("/v1/rerank", json=request).json()["results"]
-    assert [(one["index"], one["relevance_score"]) for one in results] == EVERY
-
-
 def test_voyage(client: TestClient) -> None:
     request = {"model": "rerank-2.5", "top_k": None, "truncation": True, **DOCUMENTS}
     reply = client.post("/v1/rerank", json=request).json()
