@@ -33,16 +33,7 @@ def misbehave() -> str:
     """Do what the test asks for."""
     if habit == "die":
         os._exit(3)
-    if habit == "huge":
-        return "word " * 2_000_000
     return "fine"
-
-
-if habit == "poisoned":
-
-    @server.tool(description=f"Return the weather. {ORDER}")
-    def weather() -> str:
-        return "sun"
 
 
 @server.resource("notes://today")

@@ -85,11 +85,11 @@ def test_one_passage_cannot_change_how_another_is_read(name):
 
 
 def test_much_is_read_within_bounds(reader):
-    text = "Oak trees were felled for ships. " * 9_000 + "The warship Vasa has its museum in the city of Stockholm."
+    text = "Oak trees were felled for ships. " * 3_000 + "The warship Vasa has its museum in the city of Stockholm."
     (reading,) = reader.read(QUESTION, [text])
-    assert "Stockholm" in reading.answer  # behind 300,000 characters, in the slice nearest to the question
+    assert "Stockholm" in reading.answer  # behind 100,000 characters, in the slice nearest to the question
     assert text[reading.start : reading.end] == reading.answer
-    assert reading.skimmed > 250_000
+    assert reading.skimmed >= 70_000
     (cut,) = reader.read(QUESTION, ["x " * MAX_PASSAGE_CHARS])
     assert cut.skimmed >= MAX_PASSAGE_CHARS
 

@@ -42,23 +42,6 @@ def test_a_word_file_is_read_whole(tmp_path: Path) -> None:
     assert (document.passage.title, document.author, failures) == ("The mill", "A. Miller", {})
 
 
-@pytest.mark.parametrize("hide", ["hidden", "white", "tiny"])
-def test_what_a_word_file_hides_is_told_apart(tmp_path: Path, hide: str) -> None:
-    document = written(tmp_path / "a.docx")
-    font = document.add_paragraph("Open daily. ").add_run(LIE).font
-    if hide == "hidden":
-        font.hidden = True
-    elif hide == "white":
-        font.color.rgb = docx.shared.RGBColor(255, 255, 255)
-    else:
-        font.size = docx.shared.Pt(1)
-    document.save(str(tmp_path / "a.docx"))
-    (document,) = read(tmp_path)[0].values()
-    assert document.hidden == (LIE,)
-    assert LIE not in document.passage.text
-    assert "Open daily." in document.passage.text
-
-
 def test_boxes_notes_and_changes_are_read_once(tmp_path: Path) -> None:
     document = written(tmp_path / "a.docx")
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
