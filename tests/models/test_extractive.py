@@ -52,7 +52,6 @@ def atomic(question: str, passage: str) -> str:
         ("what county is Elmford in", "Elmford is a town in Kestrel County in the far north.", "Kestrel County"),
         ("is the alder a conifer", "The alder is not a conifer but a birch.", "No"),
         ("does the lake freeze in winter", "In most winters the lake will freeze for weeks.", "Yes"),
-        ("Which river is longer, the Ume or the Torne?", "The Torne is longer than the Ume.", "Torne"),
     ],
 )
 def test_atomic_answers_are_bare_where_the_type_is_sure(question: str, passage: str, expected: str) -> None:

@@ -8,8 +8,7 @@ import pytest
 from nltk.stem.porter import PorterStemmer
 from rouge_score.rouge_scorer import RougeScorer
 
-from unpoison.text.rouge import rouge_l
-from unpoison.text.tokens import stems
+from unpoison.text.tokens import rouge_l, stems
 
 pytestmark = [pytest.mark.needs("rouge_score"), pytest.mark.parity]
 

@@ -124,7 +124,6 @@ OPEN = [
     ("who won the cup", "Manchester United", "Manchester City"),
     ("where are nutrients absorbed", "small intestine", "Large intestine"),
     ("who sang it", "Frank Sinatra", "Elvis Presley"),
-    ("which classic, the delaware or the mid-county", "The Delaware Classic", "The Mid-County Classic"),
 ]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.rouge import rouge_l
+from unpoison.text.tokens import rouge_l
 
 texts = st.lists(st.lists(st.sampled_from(["ab", "cd", "ef", "gh", "法"]), max_size=10).map(" ".join), max_size=6)
 

@@ -34,7 +34,7 @@ from unpoison.models.prompts import (
 )
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, together
-from unpoison.text.rouge import rouge_l
+from unpoison.text.tokens import rouge_l
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.extras import require
 

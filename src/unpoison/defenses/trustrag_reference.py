@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.clusters import kmeans
 from unpoison.core.reasons import Reason
-from unpoison.text.rouge import rouge_l
-from unpoison.text.tokens import nltk_stems
+from unpoison.text.tokens import nltk_stems, rouge_l
 from unpoison.utils.extras import require
 
 __all__ = ["density", "group_filter", "reference_clusters", "reference_filter", "reference_overlaps"]

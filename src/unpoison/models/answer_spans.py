@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from unpoison.text.questions import AnswerType, ParsedQuestion
-from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
+from unpoison.text.sentences import STOP_WORDS, Sentence, stem
 
 __all__ = ["AnswerSpan", "spans"]
 
@@ -60,8 +60,6 @@ def spans(sentence: Sentence, question: ParsedQuestion) -> list[AnswerSpan]:
 
     The fit falls with the number of repeated question words, except the noun that is asked for ("Kent County").
     """
-    if question.kind == "choice":
-        return list(_mentions(sentence, question.options))
     match question.kind:
         case "date":
             fitting = list(_dates(sentence))
@@ -80,18 +78,6 @@ def spans(sentence: Sentence, question: ParsedQuestion) -> list[AnswerSpan]:
             words = sum([s not in STOP_WORDS and s not in question.head for s in stems])
             kept.append(span if news == words else AnswerSpan(span.start, span.end, span.fit * news / words))
     return kept
-
-
-def _mentions(sentence: Sentence, options: tuple[str, ...]) -> Iterator[AnswerSpan]:
-    """The alternatives in the sentence; the first one is more likely its subject."""
-    mentions = []
-    for option in options:
-        stems = tuple(s for part in split(option) for s in part.stems)
-        starts = [i for i in range(len(sentence.stems)) if sentence.stems[i : i + len(stems)] == stems]
-        if starts:
-            mentions.append((starts[0], starts[0] + len(stems)))
-    for order, (start, end) in enumerate(sorted(mentions)):
-        yield AnswerSpan(start, end, 1.0 if order == 0 else 0.5)
 
 
 def _runs(size: int, belongs: Callable[[int], bool]) -> Iterator[tuple[int, int]]:

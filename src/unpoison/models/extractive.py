@@ -277,7 +277,7 @@ def restates(sentence: Sentence, question: ParsedQuestion) -> bool:
     """Whether a sentence only repeats the question's words, or is a question itself."""
     if sentence.text.rstrip("\"'\u201d\u2019)] ").endswith(("?", "\uff1f")):
         return True
-    if question.kind in ("polar", "choice"):  # an affirmation has the question's words in another order
+    if question.kind == "polar":  # an affirmation has the question's words in another order
         return sentence.stems[: len(question.stems)] == question.stems
     return not sentence.distinct - STOP_WORDS - question.content - frozenset(question.stems)
 

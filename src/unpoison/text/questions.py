@@ -16,8 +16,8 @@ from unpoison.text.units import HAN, duration_unit
 
 __all__ = ["MAX_QUESTION_CHARS", "AnswerType", "Kind", "ParsedQuestion", "Wanted", "read_question", "wanted"]
 
-AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "choice", "thing"]
-"""A name; a place; a point in time; a quantity; yes or no; one of the alternatives offered; anything else."""
+AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "thing"]
+"""A name; a place; a point in time; a quantity; yes or no; anything else."""
 
 Kind: TypeAlias = Literal[
     "iban", "phone", "code", "money", "share", "duration", "date", "clock", "number", "person", "place", ""
@@ -26,9 +26,6 @@ Kind: TypeAlias = Literal[
 
 MAX_QUESTION_CHARS = 2000
 """Maximum characters of a question that are read."""
-
-MAX_OPTION_WORDS = 6
-"""Maximum words of an alternative in an "A or B" question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,6 @@ class ParsedQuestion:
         content: The distinct stems that are not function words; all stems if it has function words only.
         head: Stems of the noun that the answer is or counts ("what county", "how many seasons"); may be empty.
         predicate: The stem of the verb whose subject is asked for ("who wrote", "which team won"); may be empty.
-        options: The alternatives of an "A or B" question.
     """
 
     text: str
@@ -51,7 +47,6 @@ class ParsedQuestion:
     content: frozenset[str]
     head: frozenset[str] = frozenset()
     predicate: str = ""
-    options: tuple[str, ...] = ()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -78,9 +73,6 @@ _PERSON_HEADS = _stems(
     scientist composer musician"""
 )
 _PLACE_HEADS = _stems("city country state county town place location continent region province island nation village")
-_OR = re.compile(r"\sor\s", re.IGNORECASE)
-_WORD = re.compile(r"(?:(?:the|a|an) )?[\w-]+", re.IGNORECASE)
-_ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
 def read_question(text: str) -> ParsedQuestion:
@@ -95,13 +87,11 @@ def _read(text: str) -> ParsedQuestion:
     stems = tuple(s for sentence in sentences for s in sentence.stems)
     content = frozenset(stems) - STOP_WORDS or frozenset(stems)
     question_word = _question_word(words)
-    if words and words[0] in _AUXILIARIES:
-        options = _options(text, words)
-        return ParsedQuestion(text, "choice" if options else "polar", stems, content, options=options)
+    if words and words[0] in _AUXILIARIES:  # "is it a boy or a girl?" is not answered by yes
+        return ParsedQuestion(text, "thing" if words.count("or") == 1 else "polar", stems, content)
     kind, head = _expect_answer(words, stems, question_word)
-    options = _options(text, words) if kind in ("thing", "person", "place") else ()
     predicate = _predicate(words, stems, question_word) if kind in ("person", "thing") else ""
-    return ParsedQuestion(text, "choice" if options else kind, stems, content, head, predicate, options)
+    return ParsedQuestion(text, kind, stems, content, head, predicate)
 
 
 def _question_word(words: list[str]) -> int:
@@ -162,41 +152,6 @@ def _predicate(words: list[str], stems: tuple[str, ...], question_word: int) -> 
     if position < len(words) and words[question_word] == "who" and stems[position] not in STOP_WORDS:
         return stems[position]
     return ""
-
-
-def _options(text: str, words: list[str]) -> tuple[str, ...]:
-    """The alternatives of "..., A or B?"; empty if there are none."""
-    if words.count("or") != 1:
-        return ()
-    line = " ".join(text.split())
-    match = _OR.search(line)
-    if match is None:
-        return ()
-    before, after = line[: match.start()], line[match.end() :]
-    offered = _phrases(before, after)
-    if offered is None or max(len(part.split()) for part in offered) > MAX_OPTION_WORDS:
-        offered = _single_words(before, after)
-    if offered is None:
-        return ()
-    first, second = (_ARTICLE.sub("", part) for part in offered)
-    return (first, second) if split(first) and split(second) else ()
-
-
-def _phrases(before: str, after: str) -> tuple[str, str] | None:
-    """The phrases from the last comma or colon to "or", and from there to the next punctuation mark."""
-    before = before.removesuffix(",")
-    start = max(before.rfind(","), before.rfind(":"))
-    end = min((i for i in map(after.find, ",:?") if i >= 0), default=len(after))
-    if start < 0 or after[end : end + 1] == ":":
-        return None
-    first, second = before[start + 1 :].strip(), after[:end].strip()
-    return (first, second) if first and second else None
-
-
-def _single_words(before: str, after: str) -> tuple[str, str] | None:
-    """The words on both sides of the "or", with the article of the second."""
-    first, second = re.split(r"[^\w-]", before)[-1], _WORD.match(after)
-    return (first, second[0]) if first and second else None
 
 
 class Wanted(NamedTuple):
