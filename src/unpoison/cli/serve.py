@@ -231,7 +231,7 @@ class ServeSettings:
         from unpoison.defenses import load_defense
         from unpoison.errors import OptionError
         from unpoison.models.loading import load_encoder, load_generator, load_nli
-        from unpoison.runtime.limits import Limits
+        from unpoison.runtime.driver import Limits
         from unpoison.sources import Sources
 
         bounds, store = self.bounds, os.environ.get(BELIEFS)

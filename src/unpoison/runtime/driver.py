@@ -14,22 +14,58 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
 from types import GeneratorType
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from unpoison.core.answers import Call, Reply
-from unpoison.errors import DeadlineError, FlowError, ModelError, clip
+from unpoison.errors import DeadlineError, FlowError, ModelError, OptionError, clip
 from unpoison.models.protocols import Listener, Models
 from unpoison.models.requests import Flow, Generate, Request
 from unpoison.runtime.jobs import Job, Plan, model_error, plan
-from unpoison.runtime.limits import Limits
 from unpoison.utils.threads import on_thread, start_thread
 from unpoison.utils.tracing import Mark, model_call_span
 
 __all__ = ["Limits", "arun", "as_flow", "as_requests", "result_of", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits on the model calls of one answer.
+
+    Attributes:
+        in_flight: Maximum number of concurrent model calls, at least 1.
+        deadline: Seconds for the whole answer; None for no limit. A local computation (an encoder or NLI model on
+            this machine) is not interrupted: `screen` and `answer` return late, or raise at the next call.
+        timeout: Seconds for one call, after which it counts as failed and may be retried; None for the deadline
+            alone. A local model that takes all prompts in one call may use the whole deadline.
+        retries: Maximum number of retries of a call that failed transiently, at least 0.
+        backoff: Seconds before the first retry; doubled each time, with jitter, unless the server names a delay.
+        longest_wait: Maximum seconds of a single wait, whatever the server asks.
+    """
+
+    in_flight: int = 32
+    deadline: float | None = 120.0
+    timeout: float | None = 60.0
+    retries: int = 3
+    backoff: float = 0.5
+    longest_wait: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.in_flight < 1:
+            raise OptionError(f"in_flight must be at least 1, got {self.in_flight}")
+        if self.retries < 0:
+            raise OptionError(f"retries must be 0 or more, got {self.retries}")
+        for name in ("deadline", "timeout"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise OptionError(f"{name} must be positive seconds or None, got {seconds}")
+        for name in ("backoff", "longest_wait"):
+            if not getattr(self, name) >= 0:
+                raise OptionError(f"{name} must be 0 or more seconds, got {getattr(self, name)}")
+
 
 T = TypeVar("T")
 

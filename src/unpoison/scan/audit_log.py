@@ -23,7 +23,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import PROMPT_INJECTION
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import json_line
-from unpoison.io.journal import is_last_line_ended, write_all
+from unpoison.io.output import is_last_line_ended, write_all
 from unpoison.types import Answer, Screening, Verdict
 from unpoison.utils.checks import among
 from unpoison.utils.fences import digest_text

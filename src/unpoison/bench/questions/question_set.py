@@ -17,7 +17,7 @@ import numpy as np
 from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.bench.questions.facts import Fact, facts_of
 from unpoison.errors import InputError, clip
-from unpoison.io.journal import write_rows
+from unpoison.io.output import write_rows
 from unpoison.types import Passage
 
 __all__ = [
