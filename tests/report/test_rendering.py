@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from unpoison.report.pictures import EDGES_PER_NODE, MAX_DRAWN
-from unpoison.report.rendering import excerpt, explain, page, plain
+from unpoison.report.rendering import EDGES_PER_NODE, MAX_DRAWN, excerpt, explain, page, plain
 from unpoison.types import Evidence, Passage, Query, Screening
 
 HOSTILE = (
