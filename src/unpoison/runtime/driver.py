@@ -200,57 +200,37 @@ def _replies(plans: Sequence[Plan], done: Sequence[_JobResult], calls: list[Call
 def _attempt(job: Job, clock: _Clock) -> _JobResult:
     """Call, and retry transient failures until the run is stopped."""
     with model_call_span(job.kind, job.model, job.purpose, job.items) as mark:
-        return _trace_call(_try_job(job, clock), mark)
-
-
-def _try_job(job: Job, clock: _Clock) -> _JobResult:
-    began, attempt = time.perf_counter(), 1
-    while True:
-        try:
-            value = job.check(job.do(clock.for_call(job)))
-            if not job.local:
-                clock.time_left()  # a model that swallows its cancellation comes back late
-        except Exception as error:
-            pause = clock.wait_before_retry(model_error(error, job), attempt)
-        else:
-            return _job_result(job, value, began, attempt)
-        if clock.stopped.wait(pause):
-            raise clock.late()
-        attempt += 1
+        began, attempt = time.perf_counter(), 1
+        while True:
+            try:
+                value = job.check(job.do(clock.for_call(job)))
+                if not job.local:
+                    clock.time_left()  # a model that swallows its cancellation comes back late
+            except Exception as error:
+                pause = clock.wait_before_retry(model_error(error, job), attempt)
+            else:
+                return _job_result(job, value, began, attempt, mark)
+            if clock.stopped.wait(pause):
+                raise clock.late()
+            attempt += 1
 
 
 async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
     with model_call_span(job.kind, job.model, job.purpose, job.items) as mark:
-        return _trace_call(await _try_job_async(job, clock, gate), mark)
-
-
-async def _try_job_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
-    began, attempt = time.perf_counter(), 1
-    while True:
-        try:
-            async with gate:
-                timeout = clock.for_call(job)
-                value = job.check(await (job.ado(timeout) if job.ado else on_thread(partial(job.do, timeout))))
-            if job.ado:
-                clock.time_left()  # a model that swallows its cancellation comes back late
-        except Exception as error:
-            pause = clock.wait_before_retry(model_error(error, job), attempt)
-        else:
-            return _job_result(job, value, began, attempt)
-        await asyncio.sleep(pause)
-        attempt += 1
-
-
-def _trace_call(result: _JobResult, mark: Mark) -> _JobResult:
-    """Add the cost of a call to the trace."""
-    call = result.call
-    mark("unpoison.attempts", call.attempts)
-    for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
-        if count is not None:
-            mark(f"gen_ai.usage.{name}_tokens", count)
-    if call.cached:
-        mark("unpoison.cached", True)
-    return result
+        began, attempt = time.perf_counter(), 1
+        while True:
+            try:
+                async with gate:
+                    timeout = clock.for_call(job)
+                    value = job.check(await (job.ado(timeout) if job.ado else on_thread(partial(job.do, timeout))))
+                if job.ado:
+                    clock.time_left()  # a model that swallows its cancellation comes back late
+            except Exception as error:
+                pause = clock.wait_before_retry(model_error(error, job), attempt)
+            else:
+                return _job_result(job, value, began, attempt, mark)
+            await asyncio.sleep(pause)
+            attempt += 1
 
 
 def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_JobResult]:
@@ -300,7 +280,8 @@ def _collect_results(
     return outcomes
 
 
-def _job_result(job: Job, value: Any, began: float, attempts: int) -> _JobResult:
+def _job_result(job: Job, value: Any, began: float, attempts: int, mark: Mark) -> _JobResult:
+    """The result with the record of the call, whose cost is added to the trace."""
     call = Call(job.kind, job.model, job.purpose, time.perf_counter() - began, job.items, attempts)
     if job.kind == "generate":
         replies = [value] if isinstance(value, Reply) else value
@@ -310,6 +291,12 @@ def _job_result(job: Job, value: Any, began: float, attempts: int) -> _JobResult
             completion_tokens=_total(reply.completion_tokens for reply in replies),
             cached=all(reply.cached for reply in replies),
         )
+    mark("unpoison.attempts", attempts)
+    for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
+        if count is not None:
+            mark(f"gen_ai.usage.{name}_tokens", count)
+    if call.cached:
+        mark("unpoison.cached", True)
     return _JobResult(value, call)
 
 
