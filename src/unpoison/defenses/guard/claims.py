@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from unpoison.algorithms.votes import withstands
 from unpoison.core.answers import Answer
@@ -35,7 +35,17 @@ from unpoison.text.answers import COMPATIBLE, RIVAL, SAME, Relation, relation
 from unpoison.text.questions import wanted
 from unpoison.text.values import agree, answers_kind, question_coverage, several, values
 
-__all__ = ["LIKELY", "SHARE", "Findings", "answer_from_claims", "claims_of", "compare_answers", "relation_by_value"]
+__all__ = [
+    "LIKELY",
+    "SHARE",
+    "Findings",
+    "Related",
+    "answer_from_claims",
+    "claims_of",
+    "group_equivalent",
+    "relation_by_value",
+    "relations",
+]
 
 MAX_CLAIMS = 12
 """Maximum number of classes to compare with each other, the heaviest first."""
@@ -111,8 +121,12 @@ def claims_of(
     classes = _classes(question, heard)
     ranked = sorted(classes, key=lambda name: (*ballot.rank(classes[name]), name))[:MAX_CLAIMS]
     wording = {name: ballot.wording(classes[name]) for name in ranked}
-    related = yield from _relations(question, wording, asks=asks)
-    groups = _groups(ranked, related)
+    guessed = yield from relations(question, wording, asks=asks)
+    related = {
+        (pair := frozenset((left, right))): relation_by_value(question, wording[left], wording[right], guessed[pair])
+        for left, right in combinations(ranked, 2)
+    }
+    groups = group_equivalent(ranked, related)
     members = {lead: sorted(i for name in names for i in classes[name]) for lead, names in groups.items()}
     order = sorted(members, key=lambda lead: (*ballot.rank(members[lead]), ranked.index(lead)))
     claims = tuple(ballot.claim(wording[lead], members[lead]) for lead in order)
@@ -248,19 +262,21 @@ def _classes(question: str, heard: Mapping[int, Statement]) -> dict[str, list[in
     return classes
 
 
-def compare_answers(question: str, pairs: Sequence[tuple[str, str]], *, asks: bool) -> Flow[list[Relation]]:
-    """The relation of each pair of answers, by the generator if it compares answers (`asks`), else by rules."""
-    if asks and pairs:
-        return (yield from relate(question, pairs))
-    return [relation(question, *pair) for pair in pairs]
+Related: TypeAlias = Mapping[frozenset[str], Relation]
+"""The relation between each two of several answers, by their names."""
 
 
-def _relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow[dict[frozenset[str], Relation]]:
-    """The relation of each two classes."""
+def relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow[Related]:
+    """The relation of each two answers, by the generator if it compares answers (`asks`), else by rules.
+
+    Args:
+        question: The question.
+        wording: The words of each answer, by its name.
+        asks: Whether the generator compares answers.
+    """
     pairs = list(combinations(wording, 2))
     worded = [(wording[left], wording[right]) for left, right in pairs]
-    compared = yield from compare_answers(question, worded, asks=asks)
-    compared = [relation_by_value(question, *pair, guess) for pair, guess in zip(worded, compared, strict=True)]
+    compared = (yield from relate(question, worded)) if asks and worded else [relation(question, *p) for p in worded]
     return dict(zip(map(frozenset, pairs), compared, strict=True))
 
 
@@ -275,8 +291,8 @@ def relation_by_value(question: str, left: str, right: str, guess: Relation) -> 
     return SAME if same else RIVAL
 
 
-def _groups(ranked: Sequence[str], related: Mapping[frozenset[str], Relation]) -> dict[str, list[str]]:
-    """Classes by the heaviest class with the same meaning."""
+def group_equivalent(ranked: Sequence[str], related: Related) -> dict[str, list[str]]:
+    """Answers by the first of them with the same meaning."""
     groups: dict[str, list[str]] = {}
     for name in ranked:
         lead = next((lead for lead in groups if related[frozenset((lead, name))].same >= LIKELY), name)

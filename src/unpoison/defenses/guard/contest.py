@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from itertools import combinations
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
@@ -17,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.verdicts import Contest, Rival
-from unpoison.defenses.guard.claims import LIKELY, compare_answers
+from unpoison.defenses.guard.claims import LIKELY, Related, group_equivalent, relations
 from unpoison.defenses.guard.statements import DOUBT, MAX_READ, Statement
 from unpoison.models.prompts import informative
 from unpoison.models.requests import Flow
 from unpoison.text.analysis import analysis
-from unpoison.text.answers import Relation, relation
 from unpoison.text.near_duplicates import FoldedText, Frame, near_copies
 from unpoison.text.questions import read_question
 
@@ -45,9 +43,6 @@ MAX_CONTESTS = 10
 
 MAX_SHOWN_CHARS = 200
 """Maximum characters of a rival's answer; the rest is cut."""
-
-Related = Mapping[frozenset[str], Relation]
-"""The relation between each pair of distinct answers."""
 
 
 class ReadAnswers(NamedTuple):
@@ -104,11 +99,10 @@ def contests(
     """
     copies = _copy_matrix(texts, frames, overlap)
     answers = {i: answer for i, answer in read_answers.answers.items() if informative(answer)}
-    keys, worded = _pairs(answers)
-    compared = yield from compare_answers(question, worded, asks=asks)
-    disputes = _disputes(answers, dict(zip(keys, compared, strict=True)), copies, read_answers.doubtful)
+    related = yield from relations(question, _wording(answers), asks=asks)
+    disputes = _disputes(answers, related, copies, read_answers.doubtful)
     for frame in frames:
-        difference = _difference(question, frame, copies)
+        difference = yield from _difference(question, frame, copies)
         if difference is not None and not any(_covers(dispute, difference) for dispute in disputes):
             disputes.append(difference)
         if len(disputes) >= MAX_CONTESTS:
@@ -151,9 +145,9 @@ def _disputes(
     return disputes
 
 
-def _difference(question: str, frame: Frame, copies: NDArray[np.bool_]) -> Contest | None:
+def _difference(question: str, frame: Frame, copies: NDArray[np.bool_]) -> Flow[Contest | None]:
     """The contest of near-copies: the differing words at the same place in each; None if all are the same."""
-    related = {key: relation(question, *pair) for key, pair in zip(*_pairs(frame.fillings), strict=True)}
+    related = yield from relations(question, _wording(frame.fillings), asks=False)
     groups = _groups(frame.fillings, related)
     if len(groups) < 2:
         return None
@@ -164,28 +158,20 @@ def _key(answer: str) -> str:
     return " ".join(answer.casefold().split()).rstrip(".")
 
 
-def _distinct(answers: Mapping[int, str]) -> list[str]:
-    """The most frequent answers, compared without case, white space and a final period."""
-    return [key for key, _ in Counter(map(_key, answers.values())).most_common(MAX_ANSWERS)]
-
-
-def _pairs(answers: Mapping[int, str]) -> tuple[list[frozenset[str]], list[tuple[str, str]]]:
-    """All pairs of distinct answers: their keys, and the wordings to compare."""
+def _wording(answers: Mapping[int, str]) -> dict[str, str]:
+    """The most frequent answers, by their words without case, white space and a final period."""
     wording = {_key(answer): answer for answer in answers.values()}
-    pairs = list(combinations(_distinct(answers), 2))
-    return list(map(frozenset, pairs)), [(wording[left], wording[right]) for left, right in pairs]
+    return {key: wording[key] for key, _ in Counter(map(_key, answers.values())).most_common(MAX_ANSWERS)}
 
 
 def _groups(answers: Mapping[int, str], related: Related) -> dict[str, list[int]]:
     """Groups of equivalent answers: positions, by the most frequent answer of the group."""
-    leads: dict[str, str] = {}
-    for key in _distinct(answers):
-        leading = dict.fromkeys(leads.values())
-        leads[key] = next((lead for lead in leading if related[frozenset((lead, key))].same >= LIKELY), key)
+    equivalent = group_equivalent(list(_wording(answers)), related)
+    lead_of = {name: lead for lead, names in equivalent.items() for name in names}
     groups: dict[str, list[int]] = {}
     for i in sorted(answers):
-        if _key(answers[i]) in leads:
-            groups.setdefault(leads[_key(answers[i])], []).append(i)
+        if (lead := lead_of.get(_key(answers[i]))) is not None:
+            groups.setdefault(lead, []).append(i)
     return groups
 
 
