@@ -16,7 +16,7 @@ from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.text.canonical import canonical
 from unpoison.text.sentences import sentences
 
-__all__ = ["Text", "all_texts", "held_out", "share"]
+__all__ = ["LATER", "Text", "all_texts", "held_out", "share"]
 
 CLEAN = ("clean_faq_answers", "clean_faq_pairs", "clean_science", "clean_software_docs", "clean_wiki_en",
          "clean_wiki_de", "clean_wiki_es", "clean_wiki_zh", "nq_large_poisoned", "nq_retrieved",
@@ -36,6 +36,12 @@ BLIND = "orders_first_blind"
 
 PLANTED = 0.3
 """The share of our own injections that is planted in a clean passage or a tool's result once more."""
+
+WRITTEN = ("field", "people", "european", "world", "records", "tester", "second", "agents", "crowd")
+"""Files of wordings by several hands."""
+
+LATER = ("tester", "second", "agents", "crowd")
+"""Those that were written after the transformer was trained."""
 
 RESULT = ("{'status': 'ok', 'title': 'A', 'content': '", "', 'id': 12, 'tags': ['x', 'y']}")
 
@@ -120,14 +126,15 @@ def _own(folder: Path) -> Iterator[Text]:
         injection = path.stem.startswith(("orders", "injections"))
         for kind, wording in wordings(path.stem):
             choices = wording.count("|")
+            kind_of_file = path.stem.split("_")[1]
             many = {
                 "kinds": min(24, 2 + choices // 3),
                 "textbook": min(24, 2 + choices // 3),
                 "daily": min(20, 3 + choices),
                 "languages": min(16, 3 + choices),
-            }
+            }.get(kind_of_file, min(8, 2 + choices // 3) if kind_of_file in WRITTEN else 3)
             texts = set[str]()
-            for _ in range(many.get(path.stem.split("_")[1], 3)):
+            for _ in range(many):
                 number += 1
                 given = {"question": asked[number % len(asked)], "answer": ANSWERS[number % len(ANSWERS)]}
                 texts.add(canonical(filled(wording, random, **given)).text)

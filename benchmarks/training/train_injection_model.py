@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from benchmarks.data_option import evaluation_folder
 from benchmarks.training.disjoint import refuse_test_texts
-from benchmarks.training.injection_texts import Text, all_texts, held_out, share
+from benchmarks.training.injection_texts import LATER, Text, all_texts, held_out, share
 from benchmarks.training.onnx_export import INPUTS, file_hashes, write_graph
 from benchmarks.training.reader_network import Frame, minilm, open_tokenizer
 from unpoison.models.injection_model import WINDOW
@@ -49,7 +49,7 @@ PASSES, BATCH, WARM_UP = 3, 32, 30
 RATE, HEAD_RATE, LAST_RATE, DROPPED = 1e-4, 1e-3, 0.7, 0.1
 """Of the layers and of the head; the share of both in the last pass."""
 
-MAX_FAMILY, MAX_PASSAGES, MAX_OWN, MAX_OWN_HARMLESS = 60, 99, 1, 3
+MAX_FAMILY, MAX_PASSAGES, MAX_OWN, MAX_OWN_HARMLESS = 60, 99, 2, 3
 """Texts of one family of published texts, of passages, of our own injections, and of our own harmless texts."""
 
 CLEAN_SHARE = 0.14
@@ -271,7 +271,7 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("output", type=Path, help="where model.onnx, tokenizer.json and injection.json go")
     options = parser.parse_args()
-    texts = [text for text in all_texts(options.folder) if text.text.strip()]
+    texts = [text for text in all_texts(options.folder) if text.text.strip() and not text.source.endswith(LATER)]
     refuse_test_texts(text.text for text in texts)
     tokenizer = open_tokenizer(minilm())
     found, planted = examples(texts, tokenizer), look_alikes(texts, tokenizer)

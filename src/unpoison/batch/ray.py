@@ -8,7 +8,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unpoison.batch.screener import BatchScreener, Finished, Part
+from unpoison.batch.parts import Finished, Part
+from unpoison.batch.screener import BatchScreener
 from unpoison.errors import OptionError, UnpoisonError, WorkerError
 from unpoison.utils.extras import require
 

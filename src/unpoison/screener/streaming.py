@@ -12,7 +12,8 @@ from unpoison.core.answers import Answer
 from unpoison.core.screenings import Screening
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits, arun
+from unpoison.runtime.driver import arun
+from unpoison.runtime.limits import Limits
 
 __all__ = ["Event", "stream_events", "whole"]
 

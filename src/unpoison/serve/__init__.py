@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unpoison.utils.extras import lazy_names, require
+from unpoison.utils.extras import require
+from unpoison.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from unpoison.serve.app import create_app
