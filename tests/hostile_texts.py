@@ -18,19 +18,8 @@ TEMPLATES = sorted(file.name for file in (files("unpoison.report") / "templates"
 OWN_SCRIPTS = {resource(name) for name in TEMPLATES if name.endswith(".js")}
 OWN_STYLES = {resource("page.css")}
 FOREIGN = {
-    "img",
-    "iframe",
-    "object",
-    "embed",
-    "base",
-    "link",
-    "form",
-    "audio",
-    "video",
-    "image",
-    "use",
-    "foreignobject",
-}
+    "img", "iframe", "object", "embed", "base", "link", "form", "audio", "video", "image", "use", "foreignobject",
+}  # fmt: skip
 ADDRESSES = {"href", "src", "xlink:href", "action", "formaction", "srcdoc", "data", "poster", "ping"}
 
 
