@@ -9,7 +9,9 @@ from unpoison.bench.attacks.white_box import CausalModel
 
 pytestmark = pytest.mark.needs("torch", "transformers", "tokenizers")
 
-WORDS = ["<pad>", "<end>", "<unk>", "Yes", "No", "what", "is", "the", "capital", "of", "france", "Lyon", "Paris", "city"]  # fmt: skip
+WORDS = [
+    "<pad>", "<end>", "<unk>", "Yes", "No", "what", "is", "the", "capital", "of", "france", "Lyon", "Paris", "city",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

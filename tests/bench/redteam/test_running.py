@@ -54,7 +54,7 @@ def test_killed_at_random_moments_and_cleaned_the_index_is_byte_for_byte_what_it
         tmp_path, target={"plant": plant}, wait={"seconds": 0.3, "every": 0.05}, limits={"in_flight": 8}
     )
     result = subprocess.run(
-        [sys.executable, str(HERE / "killing.py"), str(tmp_path), str(config), system.url, "6"],
+        [sys.executable, str(HERE / "killing.py"), str(tmp_path), str(config), system.url, "4"],
         capture_output=True,
         text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
@@ -72,7 +72,8 @@ def test_killed_at_random_moments_and_cleaned_the_index_is_byte_for_byte_what_it
 
 
 @pytest.mark.parametrize("mode", ["busy", "slow-index", "stream-chat"])
-def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_path, mode):
+def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_path, mode, monkeypatch):
+    monkeypatch.setattr("unpoison.bench.redteam.targets.FIRST_PAUSE", 0.02)
     system = stand_in(mode)
     before = system.index
     config = system.config(tmp_path, wait={"seconds": 60, "every": 0.05})
