@@ -110,7 +110,6 @@ def bootstrap_ratio(
     *,
     shares: bool = False,
     level: float = 0.95,
-    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
     """A pooled share, sum of numerators by sum of denominators, resampled by question.
@@ -123,7 +122,6 @@ def bootstrap_ratio(
         shares: Each numerator is a part of its denominator. Then binary outcomes, or equal shares, get Wilson's
             interval over questions: resampling equal values would give an interval of length 0.
         level: Confidence level.
-        resamples: Bootstrap resamples.
         seed: Of `numpy.random.default_rng`.
 
     Returns:
@@ -142,7 +140,7 @@ def bootstrap_ratio(
     if equal:
         return Estimate(value, nan, nan, count)
     drawn = np.stack([above, below])
-    top, bottom = np.concatenate([drawn[:, rows].sum(2) for rows in _resamples(above.size, resamples, seed)], axis=1)
+    top, bottom = np.concatenate([drawn[:, rows].sum(2) for rows in _resamples(above.size, seed)], axis=1)
     low, high = np.quantile(top[bottom > 0] / bottom[bottom > 0], [(1 - level) / 2, (1 + level) / 2])
     return Estimate(value, float(low), float(high), count)
 
@@ -153,7 +151,6 @@ def paired_bootstrap(
     *,
     shares: bool = False,
     level: float = 0.95,
-    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Difference:
     """Compare two defenses on the same questions: mean of second minus first, resampled by question.
@@ -168,7 +165,6 @@ def paired_bootstrap(
         shares: The values are in [0, 1]. Then equal gains get the interval and p-value of `paired_shares`; otherwise
             equal gains get none, because resampling equal values would give an interval of length 0.
         level: Confidence level.
-        resamples: Bootstrap resamples.
         seed: Of `numpy.random.default_rng`.
 
     Raises:
@@ -183,7 +179,7 @@ def paired_bootstrap(
     value = float(gains.mean())
     if np.ptp(gains) == 0:
         return _share_difference(gains, level) if shares else Difference(value, nan, nan, nan, gains.size)
-    means = np.sort(np.concatenate([gains[rows].mean(1) for rows in _resamples(gains.size, resamples, seed)]))
+    means = np.sort(np.concatenate([gains[rows].mean(1) for rows in _resamples(gains.size, seed)]))
     most = ceil((1 - level) * (len(means) + 1) / 2) - 2  # resamples on the other side with which p is still below
     low, high = (means[most], means[-1 - most]) if most >= 0 else (-inf, inf)
     crossing = int(min((means <= 0).sum(), (means >= 0).sum()))
@@ -265,9 +261,9 @@ def _check(successes: int, trials: int, level: float) -> None:
         raise OptionError(f"successes must be between 0 and trials, got {successes} of {trials}")
 
 
-def _resamples(size: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Blocks of resampled positions, together shape (resamples, size)."""
+def _resamples(size: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Blocks of resampled positions, together shape (RESAMPLES, size)."""
     rng = np.random.default_rng(seed)
     rows = max(1, _BLOCK // size)
-    for start in range(0, resamples, rows):
-        yield rng.integers(size, size=(min(rows, resamples - start), size))
+    for start in range(0, RESAMPLES, rows):
+        yield rng.integers(size, size=(min(rows, RESAMPLES - start), size))

@@ -64,7 +64,6 @@ class Perplexity(Defense):
         language_model: LogProbabilities,
         *,
         quantile: float = 0.95,
-        window: int | None = None,
     ) -> Self:
         """Create a defense whose threshold is a quantile of the perplexities of known clean texts.
 
@@ -73,9 +72,9 @@ class Perplexity(Defense):
         """
         if not clean:
             raise InputError("clean has no text to calibrate on; pass a few hundred trusted passages")
-        values = [perplexity(scores, window) for scores in language_model.logprobs(clean)]
+        values = [perplexity(scores) for scores in language_model.logprobs(clean)]
         threshold = float(np.quantile(values, within("quantile", quantile, 0.0, 1.0)))
-        return cls(max(threshold, 1.0), window=window, language_model=language_model)
+        return cls(max(threshold, 1.0), language_model=language_model)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         scores = yield from likelihood([p.reading for p in passages])

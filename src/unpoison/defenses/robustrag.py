@@ -120,9 +120,11 @@ class RobustRag(AnsweringDefense):
             short = min(self.least - len(weights) - 1, len(passages))
             abstention = Answer.abstention(screening, details)
             return self._with_proof(abstention, short, f"fewer than {self.least} passages answer")
-        threshold = min(self.beta, self.alpha * len(weights))
+        rule = self._rule
         votes = self._votes(answers, weights)
-        details["keywords"] = hints = self._above(votes, threshold)
+        details["keywords"] = hints = _longest_first(
+            word for word, count in votes.items() if rule.is_reached(count, len(weights))
+        )
         if not hints and self.empty_hints == "abstain":
             answer = Answer.abstention(screening, details)
         else:
@@ -131,7 +133,12 @@ class RobustRag(AnsweringDefense):
         m = 0
         if self._provable:
             m = yield from self._withstood(query.reading, answer.text, hints, votes, len(weights))
-        return self._with_proof(answer, m, f"the keywords in {threshold:g} or more of {len(weights)} answers")
+        enough = f"{rule.threshold(len(weights)):g} or more of {len(weights)}"
+        return self._with_proof(answer, m, f"the keywords in {enough} answers")
+
+    @property
+    def _rule(self) -> VotingRule:
+        return VotingRule(self.alpha, self.beta, self.least)
 
     @property
     def _provable(self) -> bool:
@@ -147,8 +154,8 @@ class RobustRag(AnsweringDefense):
         self, question: str, text: str, current: list[str], votes: dict[str, float], answers: int
     ) -> Flow[int]:
         """The largest m for which the theorem above holds."""
-        rule, m = VotingRule(self.alpha, self.beta, self.least), 0
-        while (doubt := doubts(votes, answers, m + 1, rule)) is not None and len(doubt.open) <= self.doubtful:
+        m = 0
+        while (doubt := doubts(votes, answers, m + 1, self._rule)) is not None and len(doubt.open) <= self.doubtful:
             lists = [hints for hints in sets(doubt, _longest_first) if hints != current]
             prompted = [hints for hints in lists if hints or self.empty_hints == "ask"]
             if len(prompted) < len(lists) and text != "I don't know.":
@@ -178,10 +185,6 @@ class RobustRag(AnsweringDefense):
         telling = (keyword for keyword in votes if not empty(keyword) and (self.form == "short" or " " in keyword))
         return {keyword: votes[keyword] for keyword in telling}
 
-    def _above(self, votes: dict[str, float], threshold: float) -> list[str]:
-        """The keywords with enough votes, the longest first."""
-        return _longest_first(word for word, count in votes.items() if round(count - threshold, DECIMALS) >= 0)
-
     def _final(self, question: str, hints: Sequence[str]) -> Prompt:
         return fill_prompt("keywords" if self.form == "short" else "phrases", question, hints)
 
@@ -202,7 +205,10 @@ class VotingRule(NamedTuple):
     least: int
 
     def is_reached(self, votes: float, answers: int) -> bool:
-        return round(votes - min(self.beta, self.alpha * answers), DECIMALS) >= 0
+        return round(votes - self.threshold(answers), DECIMALS) >= 0
+
+    def threshold(self, answers: int) -> float:
+        return min(self.beta, self.alpha * answers)
 
 
 class Doubt(NamedTuple):

@@ -11,7 +11,6 @@ import re
 import struct
 import sys
 import threading
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -22,7 +21,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from unpoison.text.tokens import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318, without_accents
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.threads import check_stopped
 
@@ -349,14 +348,7 @@ def canonical_word(word: str) -> str:
     lowered = word.lower()
     if lowered.isascii():
         return lowered
-    bare, based = [], False
-    for c in unicodedata.normalize("NFD", lowered):
-        if not unicodedata.combining(c):
-            based = ord(c) < 0x0530
-        elif based:
-            continue
-        bare.append(c)
-    return unicodedata.normalize("NFC", "".join(bare))
+    return without_accents(lowered)
 
 
 def english_stem(word: str) -> str:

@@ -11,7 +11,7 @@ import string
 import unicodedata
 from typing import NamedTuple
 
-from unpoison.text.tokens import UNSPACED
+from unpoison.text.tokens import UNSPACED, without_accents
 
 __all__ = [
     "PUNCTUATION",
@@ -88,16 +88,7 @@ def fold_text(text: str) -> str:
     if text.isascii():  # of the marks below it can only contain "&"
         return " ".join(_DOTTED.sub(r"\1", text.lower().replace("&", " and ")).split())
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).lower())
-    kept: list[str] = []
-    latin = False
-    for c in plain:
-        if unicodedata.combining(c):
-            if latin:
-                continue
-        else:
-            latin = c.isalpha() and ord(c) < 0x0530
-        kept.append(str(unicodedata.decimal(c)) if c.isdecimal() else c)
-    plain = unicodedata.normalize("NFC", "".join(kept))
+    plain = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in without_accents(plain))
     for mark, ascii_mark in (("\u2044", "/"), ("\u2013", "-"), ("\u2014", " - "), ("\u2212", "-"), ("\u2010", "-"),
                              ("&", " and "), ("\u2011", "-")):  # fmt: skip
         plain = plain.replace(mark, ascii_mark)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -16,7 +17,17 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import LCSseq
 from rapidfuzz.process import cdist
 
-__all__ = ["ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "nltk_stems", "rouge_l", "stems", "words"]
+__all__ = [
+    "ENGLISH_33",
+    "ENGLISH_318",
+    "READ_WORD",
+    "UNSPACED",
+    "nltk_stems",
+    "rouge_l",
+    "stems",
+    "without_accents",
+    "words",
+]
 
 ENGLISH_33 = frozenset(
     """
@@ -82,6 +93,18 @@ def words(text: str, stop_words: frozenset[str] = frozenset()) -> list[str]:
     """
     tokens = WORD.findall(text.lower())
     return [word for word in tokens if word not in stop_words] if stop_words else tokens
+
+
+def without_accents(text: str) -> str:
+    """A text without the marks on Latin, Greek and Cyrillic letters; in other scripts they tell words apart."""
+    bare, accented = [], False
+    for c in unicodedata.normalize("NFD", text):
+        if not unicodedata.combining(c):
+            accented = c.isalpha() and ord(c) < 0x0530
+        elif accented:
+            continue
+        bare.append(c)
+    return unicodedata.normalize("NFC", "".join(bare))
 
 
 def stems(text: str) -> list[str]:
