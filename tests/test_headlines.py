@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 from benchmarks.quality import headline_pages as pages  # noqa: E402  scripts beside the package, not a part of it
 from benchmarks.quality import headlines  # noqa: E402
-from benchmarks.quality.guard_screens import screen_all  # noqa: E402
 from benchmarks.quality.headline_claims import CLAIMS  # noqa: E402
+from benchmarks.quality.headlines import screen_all  # noqa: E402
 from benchmarks.training.guard_data import Sample  # noqa: E402
 
 FOUND = pages.load_headlines()

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data_option import BUILT, evaluation_folder
-from benchmarks.quality.guard_screens import Screened, screen_all
+from benchmarks.quality.headlines import Screened, screen_all
 from benchmarks.training.guard_data import measured_samples
 from unpoison import Guard
 from unpoison.algorithms.intervals import wilson

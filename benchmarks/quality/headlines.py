@@ -16,17 +16,24 @@ import argparse
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.data_option import BUILT, evaluation_folder
-from benchmarks.quality.guard_screens import screen_all
 from benchmarks.quality.headline_claims import CLAIMS, Claim, Groups, of_data, of_sample
 from benchmarks.quality.headline_pages import FILE, ROOT, bring_up_to_date, load_headlines
 from benchmarks.training.guard_data import Sample
 from unpoison import Guard, __version__
-from unpoison.bench.evaluation.runs import CellTally
+from unpoison.bench.evaluation.runs import CellTally, tally
+from unpoison.core.registry import create
+from unpoison.defenses.base import Defense
+from unpoison.models import load_encoder
+from unpoison.types import Screening
 
 FEW = 8
 """Questions of each claim that are measured again by the tests."""
@@ -127,6 +134,47 @@ def commit() -> str:
         check=True,
     )
     return done.stdout.strip()
+
+
+@dataclass(frozen=True)
+class Screened:
+    """A sample, and what the defense said of its passages through `screen`, with orders and titles.
+
+    The functions inside a defense, which fits use, skip a part of that way.
+
+    Attributes:
+        sample: The question with its labelled passages.
+        screening: The defense's.
+    """
+
+    sample: Sample
+    screening: Screening
+
+    @property
+    def poison(self) -> NDArray[np.bool_]:
+        return np.array(self.sample.poison)
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which passages a model would read, shape (k,)."""
+        return np.array([verdict.kept for verdict in self.screening.verdicts])
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """Of poison, as Guard says it; 1 for orders. Shape (k,)."""
+        return np.asarray(self.screening.evidence["probability"], dtype=np.float64)
+
+    @property
+    def tally(self) -> CellTally:
+        """The passages counted by what they are and what became of them."""
+        poison, gold = (set(np.flatnonzero(labels).tolist()) for labels in (self.sample.poison, self.sample.gold))
+        return tally(len(self.sample.poison), self.screening.kept_indices, poison, gold)
+
+
+def screen_all(defense: Defense | str, samples: Sequence[Sample]) -> list[Screened]:
+    """Every sample through the defense's `screen`."""
+    made = create("defenses", defense, encoder=load_encoder("lexical")) if isinstance(defense, str) else defense
+    return [Screened(sample, made.screen(sample.question, sample.passages)) for sample in samples]
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.bench.evaluation.workbench import Workbench, sibling_corpus
 from unpoison.models.prompts import Prompt
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 from unpoison.types import Reply
 
 DEFENSES = (

@@ -19,8 +19,8 @@ ATTACKS = (
     "poisonedrag:mode=template,prefix=false",
     "disperse",
     "diverse",
-    "benchmarks.attacks:CorruptRag",
-    "benchmarks.attacks:AuthChain",
+    "benchmarks.training.attacks:CorruptRag",
+    "benchmarks.training.attacks:AuthChain",
     "paraphrase",
 )
 

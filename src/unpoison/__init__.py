@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unpoison.utils.lazy import lazy_names
+from unpoison.utils.extras import lazy_names
 
 if TYPE_CHECKING:
     from unpoison.architectures.rag import Rag
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from unpoison.defenses.vanilla import Vanilla
     from unpoison.defenses.vote import Vote
     from unpoison.errors import UnpoisonError
-    from unpoison.runtime.limits import Limits
+    from unpoison.runtime.driver import Limits
     from unpoison.sources.sources import Sources
 
 __version__ = "0.1.0"
@@ -42,7 +42,7 @@ _HOMES = {
     "Defense": "defenses.base",
     "Grada": "defenses.grada",
     "Guard": "defenses.guard",
-    "Limits": "runtime.limits",
+    "Limits": "runtime.driver",
     "Passage": "core.passages",
     "Query": "core.passages",
     "Radar": "defenses.radar",

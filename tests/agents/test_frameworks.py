@@ -57,7 +57,7 @@ def test_a_policy_by_tool_blocks_flags_and_keeps(framework: Any) -> None:
     flagged = framework.ask(lambda url: PAGE, {"*": {"action": "flag"}}, "async")
     assert flagged.startswith(PAGE)
     assert "do not follow them" in flagged
-    kept = framework.ask(lambda url: PAGE, {"fetch": {"action": "keep", "hidden": "keep"}}, "async")
+    kept = framework.ask(lambda url: PAGE, {"fetch": {"action": "keep"}}, "async")
     assert kept == PAGE
 
 

@@ -12,7 +12,7 @@ from batch.rows import ODD, RAW, good, write
 from needs import need
 from unpoison.batch import BatchScreener, run
 from unpoison.batch import ray as engine
-from unpoison.batch.parts import Part
+from unpoison.batch.screener import Part
 from unpoison.errors import MissingExtraError
 from unpoison.utils.extras import install_command
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from batch.rows import RAW
 from needs import need
-from unpoison.batch import parts as parts_module
-from unpoison.batch.parts import cut
+from unpoison.batch import screener as parts_module
+from unpoison.batch.screener import cut
 from unpoison.io.files import JsonLinesSource, ParquetSource
 
 SURROGATE = b'{"a": "\\ud800", "b": 1.5e300}\n'

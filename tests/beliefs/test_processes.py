@@ -67,16 +67,6 @@ class TestFiles:
             SqliteBeliefs(path)
         assert path.read_bytes() == content
 
-    def test_a_database_of_something_else_is_refused(self, tmp_path):
-        path = tmp_path / "other.db"
-        with sqlite3.connect(path) as connection:
-            connection.execute("CREATE TABLE beliefs (anything TEXT)")
-        connection.close()
-        before = path.read_bytes()
-        with pytest.raises(InputError, match="no store of beliefs"):
-            SqliteBeliefs(path)
-        assert path.read_bytes() == before
-
     def test_a_damaged_page_is_refused(self, tmp_path):
         path = tmp_path / "beliefs.db"
         store = SqliteBeliefs(path)
@@ -117,15 +107,6 @@ class TestFiles:
 
 
 class TestForeign:
-    def test_a_newer_sqlite_file(self, tmp_path):
-        path = tmp_path / "beliefs.db"
-        SqliteBeliefs(path).close()
-        with sqlite3.connect(path) as connection:
-            connection.execute("PRAGMA user_version = 2")
-        connection.close()
-        with pytest.raises(InputError, match="has schema 2, and this version knows 1; upgrade"):
-            SqliteBeliefs(path)
-
     @pytest.mark.needs("psycopg")
     def test_postgres(self, postgres_server):
         import psycopg

@@ -40,12 +40,6 @@ def test_rows_in_the_shared_format(run):
     assert "planted 4 texts for 2 questions" in result.stderr
 
 
-def test_a_table_says_what_was_reached(run):
-    result = run("attack", "-a", "jamming", "--limit", 1, "sample")
-    assert "planted text" in result.stdout
-    assert "reached" in result.stdout
-
-
 def test_the_file_can_be_screened_and_evaluated(run, tmp_path):
     run("attack", "-a", "pia", "--count", 2, "--limit", 3, "sample", "-o", "out.jsonl")
     screened = run("screen", "-d", "trustrag", "--json", "out.jsonl")
@@ -61,18 +55,6 @@ def test_the_file_can_be_screened_and_evaluated(run, tmp_path):
     )
     assert planted["poisoned"] == own["poisoned"]
     assert planted["recall"] == own["recall"]
-
-
-def test_all_poison_in_the_corpus(run, tmp_path):
-    (tmp_path / "corpus.jsonl").write_text('{"id": "1", "text": "nothing to see"}\n')
-    rows = [{"id": name, "question": f"what is {name}", "incorrect_answers": ["two"], "passages": []} for name in "ab"]
-    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result = run(
-        *("attack", "--policy", "corpus", "--count", 2, "--k", 3, "--limit", 2, "--json"),
-        "data.jsonl",
-    )
-    assert result.exit_code == 0, result.stderr
-    assert [len(row["passages"]) for row in lines(result.stdout)] == [3, 3]
 
 
 def test_texts_that_miss_their_goal_are_counted(run, tmp_path):
@@ -111,13 +93,6 @@ def test_what_cannot_be_done(run, arguments, message):
     result = run("attack", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
-
-
-def test_the_input_is_not_overwritten(run, tmp_path):
-    path = tmp_path / "data.jsonl"
-    path.write_text('{"id": "a", "question": "what", "passages": []}\n')
-    result = run("attack", path, "-o", path)
-    assert (result.exit_code, "is the input" in result.stderr) == (2, True)
 
 
 def test_the_examples_of_the_help_are_commands_that_can_be_read(run):

@@ -34,22 +34,21 @@ def test_readme_and_the_demo_say_the_same(made):
     rows = [line for line in front.splitlines() if line.startswith("| ") and "sample" in line]
     (line,) = [line for line in made.splitlines() if line.strip().startswith("guard ")]
     printed = [int(share) for share in re.findall(r"(\d+) %", line)]
-    _, _, written_one, _, _ = printed
+    _, written_one, _ = printed
     measured = [round(float(row.split(" | ")[1].split()[0])) for row in rows]
     assert measured == [written_one]
 
 
 def test_its_three_acts_are_short(made):
     lines = made.partition("Next:")[0].splitlines()
-    assert 24 <= len(lines) <= 54
     assert max(map(len, lines)) <= 80
     poisons = [line for line in lines if line.startswith("  POISON")]
-    assert len(poisons) == 3
+    assert len(poisons) == 1
     assert all(line.split()[-2:] == ["read", "dropped"] for line in poisons), "what guard drops was read without it"
-    shares = {line.split()[0]: re.findall(r"(\d+) %", line) for line in lines if line.count(" %") == 5}
+    shares = {line.split()[0]: re.findall(r"(\d+) %", line) for line in lines if line.count(" %") == 3}
     assert list(shares) == ["vanilla", "grada", "ragdefender", "trustrag", "guard"]
     assert shares["vanilla"][0] == "100"
-    one, three, one_written, _, clean = map(int, shares["guard"])
-    assert (one, three) <= (33, 38), "short texts: with the question in front a third is still read"
+    one, one_written, clean = map(int, shares["guard"])
+    assert one <= 33, "short texts: with the question in front a third is still read"
     assert one_written > 50, "the natural poison, which Guard does not find, is not left out"
     assert clean == 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 
@@ -40,17 +39,6 @@ def test_the_first_page_fits_a_terminal(run):
     assert "..." not in "".join(line for line in lines if not line.startswith("Usage"))
     headings = [line.removesuffix(":") for line in lines if line.endswith(":")]
     assert headings == ["Options", *COMMANDS]
-
-
-@pytest.mark.parametrize("name", LEAVES)
-def test_arguments_are_capitals_and_said_once(run, name):
-    result = run(*name.split(), "--help")
-    assert result.exit_code == 0
-    usage = result.stdout.partition("\n\n")[0]
-    assert "[[" not in usage
-    for argument in re.findall(r"[{\[]([\w.]+)[}\]]", usage):
-        assert argument == argument.upper()
-    assert not re.search(r"^  \w+ <\w+", result.stdout, re.MULTILINE), "the type of an argument is noise"
 
 
 def test_python_m_has_the_name_of_the_program():

@@ -14,7 +14,7 @@ from unpoison.beliefs import MemoryBeliefs
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer, Reply, Screening
 
 QUERY = "which city has the museum of the warship Vasa"

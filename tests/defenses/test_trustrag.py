@@ -7,7 +7,7 @@ import pytest
 
 from unpoison import Passage, TrustRag
 from unpoison.bench.ablations import TrustRagAblation
-from unpoison.defenses.trustrag_reference import group_filter, reference_filter
+from unpoison.defenses.trustrag import group_filter, reference_filter
 from unpoison.errors import MissingExtraError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from unpoison.errors import InputError
-from unpoison.io import journal
-from unpoison.io.journal import Journal, is_last_line_ended, read_lines, read_rows, write_json, write_rows
+from unpoison.io import output as journal
+from unpoison.io.output import Journal, is_last_line_ended, read_lines, read_rows, write_json, write_rows
 
 HALF = "\ud800"
 

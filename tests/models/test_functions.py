@@ -11,8 +11,7 @@ from unpoison.models import FunctionGenerator
 from unpoison.models.prompts import Message, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
 from unpoison.models.requests import generate
-from unpoison.runtime.driver import arun, run
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits, arun, run
 from unpoison.types import Reply
 
 PROMPT = answer_prompt("who?", ["Ann did it."])

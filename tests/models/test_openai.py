@@ -18,8 +18,7 @@ from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Encoder, Models
 from unpoison.models.remote import MAX_REPLY_CHARS
 from unpoison.models.requests import generate
-from unpoison.runtime.driver import arun, run
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits, arun, run
 
 pytestmark = pytest.mark.needs("openai")
 

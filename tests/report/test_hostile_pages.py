@@ -13,7 +13,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 
 from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, hostile
@@ -54,7 +53,7 @@ def screening() -> Screening:
         kept=[2, 0],
         scores=[0.5, 0.1, 0.9],
         reasons=[hostile("reason"), Reason.of("hidden", what=hostile("parameter")), LINK],
-        evidence=Evidence({hostile("graph"): np.ones((3, 3))}, (hostile("note"),), hostile("graph")),
+        evidence=Evidence({}, (hostile("note"),)),
         contested=[Contest((Rival(hostile("rival"), (0,), 1), Rival(LINK, (2,), 1)))],
         claims=[Claim(hostile("claim"), 1.0, (LINK,), (0,), (hostile("quote"),))],
         spans={1: [Span(0, 100, 0.9, hostile("span")), Span(0, 5, 0.9, hostile("title-span"), "title")]},
@@ -62,7 +61,7 @@ def screening() -> Screening:
 
 
 def test_screenings() -> None:
-    fields = ["text0", "text1", "title", "source", "defense", "question", "reason", "parameter", "graph", "note"]
+    fields = ["text0", "text1", "title", "source", "defense", "question", "reason", "parameter", "note"]
     one = screening()
     text = page_of_screenings([one, one], hostile("remark"))
     check(text, [*fields, "rival", "claim", "span", "title-span", "remark"])
@@ -184,7 +183,7 @@ def contexts(template: str) -> list[str]:
     return Contexts(values, re.sub(r"\{%.*?%\}", "", text, flags=re.DOTALL)).wrong
 
 
-@pytest.mark.parametrize("name", [name for name in TEMPLATES if name.endswith((".html", ".svg"))])
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if name.endswith(".html")])
 def test_templates_write_values_only_where_escaping_is_enough(name: str) -> None:
     assert contexts(resource(name)) == []
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
@@ -44,7 +43,7 @@ class Hostile(Defense):
             kept=[0],
             scores=[0.5] * k,
             reasons=[hostile("reason")] * k,
-            evidence=Evidence({"graph": np.ones((k, k))}, (hostile("note"),), "graph"),
+            evidence=Evidence({}, (hostile("note"),)),
             contested=[Contest((Rival(hostile("rival"), (0,), 1), Rival(LINK, (1,), 1)))],
             claims=[Claim(hostile("claim"), 1.0, (LINK,), (0,), (hostile("quote"),))],
             spans={i: [Span(0, 60, 0.9, hostile("span"))] for i in (0, 1)},

@@ -5,13 +5,9 @@ from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
 
-from unpoison.report.pictures import EDGES_PER_NODE, MAX_DRAWN
 from unpoison.report.rendering import excerpt, explain, page, plain
 from unpoison.types import Evidence, Passage, Query, Screening
 
@@ -22,9 +18,7 @@ HOSTILE = (
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
 
 
-def screening(
-    texts: list[str], kept: list[int], graph: ArrayLike | None = None, scores: list[float] | None = None, **named: str
-) -> Screening:
+def screening(texts: list[str], kept: list[int], scores: list[float] | None = None, **named: str) -> Screening:
     return Screening.decided(
         named.get("defense", "grada"),
         Query(named.get("query", "who is it?")),
@@ -32,11 +26,7 @@ def screening(
         kept=kept,
         scores=scores or [1.0 / (i + 1) for i in range(len(texts))],
         reasons=[named.get("reason", f"reason {i}") for i in range(len(texts))],
-        evidence=Evidence(
-            {} if graph is None else {"weights": np.asarray(graph)},
-            (named["note"],) if "note" in named else (),
-            "weights" if graph is not None else None,
-        ),
+        evidence=Evidence({}, (named["note"],) if "note" in named else ()),
     )
 
 
@@ -120,7 +110,7 @@ def test_explain_is_safe_for_a_terminal():
 
 
 def test_the_policy_forbids_all_but_the_one_style():
-    text = page([screening(["a", "b"], [0], np.ones((2, 2)))])
+    text = page([screening(["a", "b"], [0])])
     reader = Reader(text)
     policy = next(a["content"] for a in reader.named("meta") if a.get("http-equiv") == "Content-Security-Policy")
     style = re.search("<style>(.*?)</style>", text, re.DOTALL)
@@ -129,40 +119,6 @@ def test_the_policy_forbids_all_but_the_one_style():
     assert policy.startswith("default-src 'none';")
     assert f"style-src 'sha256-{b64encode(sha256(style[1].encode()).digest()).decode()}'" in policy
     assert "unsafe" not in policy
-
-
-def test_the_picture_shows_kept_dropped_and_weights():
-    weights = np.array([[0, 2, 0], [0, 0, 1], [0, 0, 0.0]])  # one direction is enough
-    reader = Reader(page([screening(["a", "b", "c"], [1], weights)]))
-    assert len(reader.named("circle")) == 1
-    assert len(reader.named("rect")) == 2
-    widths = [float(line["stroke-width"] or 0) for line in reader.named("line")]
-    assert len(widths) == 2
-    assert widths == sorted(widths), "the strongest lies on top"
-    assert "0 and 1: 2" in reader.text
-
-
-def test_large_graphs_say_what_is_left_out():
-    k = 200
-    reader = Reader(page([screening(["x"] * k, [150, 3], np.ones((k, k)))]))
-    assert len(reader.named("circle")) == 2, "the kept ones are drawn, wherever they stand"
-    assert len(reader.named("circle")) + len(reader.named("rect")) == MAX_DRAWN
-    assert len(reader.named("line")) == EDGES_PER_NODE * MAX_DRAWN
-    assert f"{MAX_DRAWN} of {k} passages are drawn" in reader.text
-    assert "strongest of 1770 edges" in reader.text
-    assert len(reader.named("blockquote")) == k
-
-
-@pytest.mark.parametrize(
-    "graph",
-    [None, np.ones((2, 3)), np.ones(3), np.array([["a"] * 3] * 3), np.array([[object()] * 3] * 3)],
-    ids=["none", "shape", "flat", "texts", "objects"],
-)
-def test_without_a_usable_graph_there_is_no_picture(graph: ArrayLike | None):
-    reader = Reader(page([screening(["a", "b", "c"], [0], graph)]))
-    assert not reader.named("svg")
-    assert "no graph to draw" in reader.text
-    assert len(reader.named("blockquote")) == 3
 
 
 def test_a_span_inside_a_word_stays_inside_it() -> None:

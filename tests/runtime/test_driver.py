@@ -31,8 +31,7 @@ from unpoison.models.requests import (
     judge,
     likelihood,
 )
-from unpoison.runtime.driver import arun, run
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits, arun, run
 from unpoison.types import Reply
 
 
@@ -369,7 +368,7 @@ def test_an_abandoned_call_does_not_keep_the_interpreter(tmp_path: Any) -> None:
     program = """
 import threading
 from unpoison.runtime.driver import run
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 from unpoison.errors import DeadlineError
 from unpoison.models import FunctionGenerator
 from unpoison.models.protocols import Models
@@ -544,4 +543,4 @@ def test_the_loop_stays_free_while_a_screening_computes() -> None:
         return max(gaps)
 
     Guard().screen("how long may goods go back", texts[:2])  # loads what it reads by
-    assert any(asyncio.run(longest_gap()) < 0.05 for _ in range(3))
+    assert any(asyncio.run(longest_gap()) < 0.05 for _ in range(10))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from unpoison.errors import InputError
-from unpoison.io.journal import is_last_line_ended
+from unpoison.io.output import is_last_line_ended
 from unpoison.scan.audit import Audit
 from unpoison.scan.audit_log import AuditLog
 from unpoison.types import Passage, Query, Screening

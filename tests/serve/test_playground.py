@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -57,7 +56,7 @@ def test_everything_to_fill_in_has_a_label(serving: Serving) -> None:
     assert page.of("html")[0]["lang"] == "en"
 
 
-def test_preview_shows_verdicts_reasons_probabilities_and_graph(serving: Serving) -> None:
+def test_preview_shows_verdicts_reasons_and_probabilities(serving: Serving) -> None:
     guard = Guard()
     reply = serving({"guard": guard}).post("/play", json=body())
     screening = guard.screen(body()["query"], body()["passages"])
@@ -66,7 +65,6 @@ def test_preview_shows_verdicts_reasons_probabilities_and_graph(serving: Serving
     assert cards == ["kept" if verdict.kept else "dropped" for verdict in screening.verdicts]
     for chance in screening.evidence["probability"]:
         assert f"probability of poison {chance:.3f}" in reply.text
-    assert len(re.findall('href="#preview-passage-', reply.text)) == 4
     assert "No claims and no answer" in reply.text
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.questions import Wanted, wanted
+from unpoison.text.questions import Wanted, read_question, wanted
 from unpoison.text.sentences import sentences
 from unpoison.text.values import (
     agree,
@@ -170,3 +170,19 @@ def test_no_text_breaks_it(text: str):
     asked = wanted(text)
     assert answers_kind(text, asked.kind) in (True, False, None)
     assert agree(text, "3 days", "duration") in (True, False, None)
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("Which author won the prize?", "person"),
+        ("The university that he attended was founded in what year?", "date"),
+        ("what county is it in", "place"),
+        ("how much was spent", "number"),
+        ("Are both of them plants?", "polar"),
+        ("is it more common in males or females?", "thing"),
+        ("", "thing"),
+    ],
+)
+def test_the_type_of_answer_that_an_english_question_wants(question: str, kind: str):
+    assert read_question(question).kind == kind

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unpoison.utils.lazy import lazy_names
+from unpoison.utils.extras import lazy_names
 
 if TYPE_CHECKING:
     from unpoison.agents.memory import MemoryGate, Remembered

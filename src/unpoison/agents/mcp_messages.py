@@ -42,7 +42,7 @@ READING_ORDER = ("content", "structuredContent")
 OPAQUE = ("requestState", "inputRequests")
 """Fields of an input request, which are forwarded unchanged to the server or the user."""
 
-FLAG = ToolPolicy({"*": {"action": "flag", "hidden": "flag", "threshold": 0.2}})
+FLAG = ToolPolicy({"*": {"action": "flag", "threshold": 0.2}})
 """For tool definitions: nothing can be cut there, and the threshold is lower."""
 
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")

@@ -16,10 +16,10 @@ from unpoison.utils.checks import among, within
 __all__ = ["ToolPolicy", "ToolSettings"]
 
 Action = Literal["redact", "block", "flag", "keep"]
-"""Action on a prompt injection: cut its sentences, block the whole result, only report it, or do not look."""
+"""Action on a prompt injection: cut its sentences, block the whole result, only report it, or do not look.
 
-Hidden = Literal["cut", "flag", "keep"]
-"""Action on invisible characters."""
+Invisible characters are cut by the first two, reported by the third.
+"""
 
 ANY_TOOL = "*"
 """The entry of a policy for tools that it does not name."""
@@ -36,7 +36,6 @@ class ToolSettings:
 
     Attributes:
         action: On prompt injections.
-        hidden: Action on invisible characters.
         threshold: The probability from which a stretch is one, in [0, 1].
         source: The source of the results, for `Sources`: an address or a name. `{url}` stands for the call's argument
             of that name.
@@ -44,14 +43,12 @@ class ToolSettings:
     """
 
     action: Action = "redact"
-    hidden: Hidden = "cut"
     threshold: float = THRESHOLD
     source: str | None = None
     level: Level | None = None
 
     def __post_init__(self) -> None:
         among("action", self.action, get_args(Action))
-        among("hidden", self.hidden, get_args(Hidden))
         within("threshold", self.threshold, 0.0, 1.0)
         if self.level is not None:
             among("level", self.level, get_args(Level))

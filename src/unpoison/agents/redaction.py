@@ -18,7 +18,7 @@ from unpoison.text.alignment import Region, merge_regions
 from unpoison.text.canonical import MARK
 from unpoison.text.prompt_injection import MAX_QUOTE_CHARS
 
-__all__ = ["MARK", "PART_CHARS", "RedactedPart", "hidden_parts", "parts_of", "reading_of", "redact"]
+__all__ = ["MARK", "PART_CHARS", "RedactedPart", "RedactedText", "hidden_parts", "parts_of", "reading_of", "redact"]
 
 PART_CHARS, OVERLAP = 20_000, 2_000
 """Characters of a part of a long text that is judged at a time, and that it shares with the next."""

@@ -15,7 +15,17 @@ from typing import Any, Literal, NamedTuple
 
 from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
-from unpoison.agents.redaction import MARK, PART_CHARS, RedactedPart, cut, hidden_parts, parts_of, reading_of, redact
+from unpoison.agents.redaction import (
+    MARK,
+    PART_CHARS,
+    RedactedPart,
+    RedactedText,
+    cut,
+    hidden_parts,
+    parts_of,
+    reading_of,
+    redact,
+)
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.screener.injections import DOUBT, injection, injections
 from unpoison.sources.trust import Level, trust
@@ -169,7 +179,7 @@ def screen_tool_result(
     fresh = ScreenedResult(tool, result, "passed", (), Reason.of("tool.passed"), *standing)
     if fresh.level == "blocked":
         return _block(fresh, Reason.of("tool.source"))
-    if settings.action == "keep" and settings.hidden == "keep":
+    if settings.action == "keep":
         return fresh
     try:
         leaves, binary = texts_of(result, skip)
@@ -194,27 +204,22 @@ def _standing(
 
 def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSettings) -> ScreenedResult:
     """Apply the settings to the texts. A finding in a key blocks the whole result."""
-    hidden = [hidden_parts(leaf.text) if settings.hidden != "keep" else [] for leaf in leaves]
-    found = _injected(leaves, settings.threshold) if settings.action != "keep" else {}
+    hidden = [hidden_parts(leaf.text) for leaf in leaves]
+    found = _injected(leaves, settings.threshold)
     touched = sorted({i for i, parts in enumerate(hidden) if parts} | set(found))
     if not touched:
         return fresh
     cuts, changes = list[ToolCut](), list[tuple[Leaf, str]]()
-    cutting = settings.hidden == "cut"
     for i in touched:
-        gone = hidden[i] if cutting else []
-        own = found.get(i)
-        if own is None or settings.action == "flag":
-            new, parts = cut(leaves[i].text, [], gone), [*hidden[i]]
-            if own is not None:
-                parts = [*_flag_parts(leaves[i].text, own, settings), *parts]
+        text, own = leaves[i].text, found.get(i)
+        if own is None:
+            new, parts = RedactedText(cut(text, [], hidden[i]), tuple(hidden[i]))
         elif own.whole:
-            new, parts = MARK, [RedactedPart(0, len(leaves[i].text), own.probability, own.reason), *hidden[i]]
+            new, parts = RedactedText(MARK, (RedactedPart(0, len(text), own.probability, own.reason), *hidden[i]))
         else:
-            redaction = redact(leaves[i].text, settings.threshold, gone)
-            new, parts = redaction.text, [*redaction.parts, *([] if cutting else hidden[i])]
+            new, parts = redact(text, settings.threshold, hidden[i])
         cuts += [ToolCut(leaves[i].path, part.start, part.end, part.reason, part.probability) for part in sorted(parts)]
-        if new != leaves[i].text:
+        if new != text and settings.action != "flag":
             changes.append((leaves[i], new))
     reason = _main_reason(cuts)
     whole = replace(fresh, cuts=tuple(cuts), reason=reason)
@@ -304,12 +309,6 @@ def _groups(pieces: list[tuple[int, str]]) -> list[list[tuple[int, str]]]:
         groups[-1].append(piece)
         size += len(piece[1]) + 1
     return groups
-
-
-def _flag_parts(text: str, own: _Found, settings: ToolSettings) -> list[RedactedPart]:
-    if own.whole:
-        return [RedactedPart(0, len(text), own.probability, own.reason)]
-    return list(redact(text, settings.threshold).parts)
 
 
 def _main_reason(cuts: Iterable[ToolCut]) -> Reason:

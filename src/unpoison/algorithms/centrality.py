@@ -11,42 +11,36 @@ ROUNDING = 1e-12
 """A smaller spread is rounding noise of equal values; normalised, it would decide which node is central."""
 
 
-def eigenvector_centrality(
-    similarity: ArrayLike, *, self_loop: float = 0.01, steps: int = 10, delta: float = 1e-8
-) -> NDArray[np.float64]:
+SELF_LOOP, STEPS, DELTA = 0.01, 10, 1e-8
+"""Added to the diagonal (Eq. 32); power iterations (Eq. 35); avoids division by 0."""
+
+
+def eigenvector_centrality(similarity: ArrayLike) -> NDArray[np.float64]:
     """Consensus scores, rescaled so that the least central node has 0 (RADAR, Appendix F, Eqs. 32-36).
 
     If all nodes are equally central, all get 0; `power_iteration` returns the values before rescaling.
 
     Args:
         similarity: Shape (k, k), non-negative, symmetric.
-        self_loop: Added to the diagonal (Eq. 32).
-        steps: Power iterations (Eq. 35).
-        delta: Avoids division by 0.
 
     Returns:
         Shape (k,), in [0, 1).
 
-    Complexity: O(steps * k^2) time, O(k^2) memory.
+    Complexity: O(k^2) time and memory.
     """
-    vector = power_iteration(similarity, self_loop=self_loop, steps=steps, delta=delta)
+    vector = power_iteration(similarity)
     if not vector.size:
         return vector
     above = vector - vector.min()
     spread = above.max()
-    return np.asarray(above / (spread + delta) if spread > ROUNDING else np.zeros(len(vector)))
+    return np.asarray(above / (spread + DELTA) if spread > ROUNDING else np.zeros(len(vector)))
 
 
-def power_iteration(
-    similarity: ArrayLike, *, self_loop: float = 0.01, steps: int = 10, delta: float = 1e-8
-) -> NDArray[np.float64]:
-    """The principal eigenvector after a fixed number of steps (RADAR, Appendix F, Eqs. 32-35).
+def power_iteration(similarity: ArrayLike) -> NDArray[np.float64]:
+    """The principal eigenvector after `STEPS` multiplications of the uniform vector (RADAR, Appendix F, Eqs. 32-35).
 
     Args:
         similarity: Shape (k, k), non-negative, symmetric.
-        self_loop: Added to the diagonal.
-        steps: The number of multiplications and normalisations of the uniform vector.
-        delta: Added to the norm.
 
     Returns:
         Shape (k,), non-negative, Euclidean length about 1.
@@ -58,11 +52,11 @@ def power_iteration(
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"similarity must have shape (k, k), got shape {matrix.shape}")
     size = len(matrix)
-    matrix.flat[:: size + 1] += self_loop
+    matrix.flat[:: size + 1] += SELF_LOOP
     vector = np.full(size, 1 / max(size, 1))
-    for _ in range(steps):
+    for _ in range(STEPS):
         vector = matrix @ vector
-        vector /= np.sqrt(vector @ vector) + delta
+        vector /= np.sqrt(vector @ vector) + DELTA
     return vector
 
 

@@ -8,8 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unpoison.batch.parts import Finished, Part
-from unpoison.batch.screener import BatchScreener
+from unpoison.batch.screener import BatchScreener, Finished, Part
 from unpoison.errors import OptionError, UnpoisonError, WorkerError
 from unpoison.utils.extras import require
 

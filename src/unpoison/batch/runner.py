@@ -11,14 +11,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from unpoison.batch.parts import MAX_ROWS, Finished, Part, cut
 from unpoison.batch.ray import on_ray
-from unpoison.batch.screener import BatchScreener
+from unpoison.batch.screener import MAX_ROWS, BatchScreener, Finished, Part, cut
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
 from unpoison.io.files import open_source
-from unpoison.io.journal import Journal, read_rows, write_rows
-from unpoison.io.output import check_rows_name, not_the_input
+from unpoison.io.output import Journal, check_rows_name, not_the_input, read_rows, write_rows
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.files import Closing, lock_file
 from unpoison.utils.processes import process_map

@@ -1,26 +1,103 @@
-"""Screens rows on any engine; a failure becomes a row with an error."""
+"""Parts of a question file, and the screening of their rows on any engine; a failure becomes a row with an error."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from hashlib import sha256
+from hashlib import blake2b, sha256
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unpoison import __version__
-from unpoison.batch.parts import Finished, Part
 from unpoison.core.registry import own_code
 from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
 from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
-from unpoison.io.file_rows import FileRow, json_line
+from unpoison.io.file_rows import FileRow, Source, json_line
 from unpoison.io.rows import Row, with_results
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 
-__all__ = ["BatchScreener", "RowResults"]
+__all__ = ["MAX_ROWS", "BatchScreener", "Finished", "Part", "RowResults", "cut"]
+
+MAX_ROWS = 64
+"""Rows of one part."""
+
+MAX_BYTES = 8 * 2**20
+"""Bytes after which a part ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive rows of a file.
+
+    Attributes:
+        lines: A row each, as JSON: its number, its fields, and why it could not be read.
+        position: How far the file is read at its end, in the unit of `Source.size`.
+    """
+
+    lines: tuple[bytes, ...]
+    position: int
+
+    def rows(self) -> Iterator[FileRow]:
+        """The rows, as reading the whole file would give them."""
+        for line in self.lines:
+            number, fields, error = json.loads(line)
+            yield FileRow(number, fields, error, self.position)
+
+    def key(self, purpose: str) -> str:
+        """A hash of the part and of the work on it."""
+        return blake2b(b"\n".join((purpose.encode(), *self.lines)), digest_size=16).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return sum(map(len, self.lines))
+
+
+def cut(source: Source, *, most: int = MAX_ROWS, limit: int | None = None) -> Iterator[Part]:
+    """Cut a source into parts of at most `most` rows, and of at most `limit` rows together.
+
+    The cuts depend on the file and these two numbers only; one part is in memory at a time.
+
+    Raises:
+        InputError: The file is damaged, or not what its name says.
+    """
+    lines, size, position = list[bytes](), 0, 0
+    for row in islice(source, limit):
+        lines.append(_line(row))
+        size, position = size + len(lines[-1]), row.position
+        if len(lines) == most or size >= MAX_BYTES:
+            yield Part(tuple(lines), position)
+            lines, size = [], 0
+    if lines:
+        yield Part(tuple(lines), position)
+
+
+def _line(row: FileRow) -> bytes:
+    try:
+        return json.dumps((row.number, row.fields, row.error)).encode()
+    except RecursionError:
+        return json.dumps((row.number, {}, "no usable JSON: nested too deeply")).encode()
+
+
+class Finished(NamedTuple):
+    """The output rows of one part.
+
+    Attributes:
+        lines: The rows as JSON Lines.
+        rows: Number of rows.
+        failures: Line or row numbers of failed rows, each with its error.
+        transient: Number of failures that may succeed later.
+    """
+
+    lines: bytes
+    rows: int
+    failures: Sequence[tuple[int, str]]
+    transient: int
+
 
 MAX_ERROR = 500
 """Maximum characters of a foreign error message."""

@@ -19,8 +19,7 @@ from unpoison.core.screenings import Screening
 from unpoison.defenses.base import make_answer, note_unfinished
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.ragdefender import Grouping, RagDefender
-from unpoison.defenses.trustrag import Cluster, TrustRag
-from unpoison.defenses.trustrag_reference import density, reference_filter, reference_overlaps
+from unpoison.defenses.trustrag import Cluster, TrustRag, density, reference_filter, reference_overlaps
 from unpoison.models.prompts import consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.requests import Flow, generate, together
 from unpoison.utils.checks import among, at_least, flag

@@ -14,7 +14,7 @@ from unpoison.bench.redteam.http_client import Hosts
 from unpoison.bench.redteam.targets import Pace, RequestLimits, TargetReply, Wait, read_count
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, TargetError, UnpoisonError, clip
-from unpoison.io.journal import Journal
+from unpoison.io.output import Journal
 from unpoison.retrieval.bm25 import BM25Retriever, words_of_any_script
 from unpoison.retrieval.store import Store
 from unpoison.scan.documents import UnreadDocument

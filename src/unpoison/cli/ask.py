@@ -39,7 +39,7 @@ from unpoison.io.files import open_source
 from unpoison.io.output import Writer
 from unpoison.io.rows import Row, answer_fields, open_stream, with_results
 from unpoison.models.loading import best_reader, can_write
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 from unpoison.types import Answer
 
 __all__ = ["EXAMPLES", "ask"]

@@ -44,13 +44,8 @@ DEFENSES = {
     SHIELD: "guard",
 }
 
-POISONS = (1, 3)
-"""How many poisons the attacker plants per question."""
-
 MAX_REASON = 230
 """Characters of a reason."""
-
-WIDTHS = (15, 8, 13, 10, 17)
 
 # A lie that only its source gives away.
 
@@ -126,47 +121,45 @@ def plant(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[P
     return passages, labels
 
 
-Cases = Mapping[int, Sequence[DemoCase]]
-
-
 def demo() -> None:
     """Attack and defend the built-in sample. Needs no key and no download; takes a few seconds.
 
-    Puts poisoned passages in front of the genuine ones, where a retriever ranks them because they repeat the question.
+    Puts a poisoned passage in front of the genuine ones, where a retriever ranks it because it repeats the question.
     Shows what guard keeps for one question, and what each defense keeps for all questions. Then plants a plain lie and
     answers from the texts alone, and with known sources.
     """
     rows = load_sample()
     defenses: dict[str, Defense] = {name: registry.create("defenses", spec) for name, spec in DEFENSES.items()}
-    cases = {count: [DemoCase.of(row, count, defenses) for row in rows] for count in (0, *POISONS)}
-    written = {count: [DemoCase.of(row, count, defenses, question_first=False) for row in rows] for count in POISONS}
-    print(*_brief(cases, written), *_source_lines(), NEXT, sep="\n")  # noqa: T201  the output of the command
+    clean, attacked = ([DemoCase.of(row, count, defenses) for row in rows] for count in (0, 1))
+    written = [DemoCase.of(row, 1, defenses, question_first=False) for row in rows]
+    print(*_brief(clean, attacked, written), *_source_lines(), NEXT, sep="\n")  # noqa: T201  the output of the command
 
 
-def _brief(cases: Cases, written: Cases) -> Iterator[str]:
+def _brief(clean: Sequence[DemoCase], attacked: Sequence[DemoCase], written: Sequence[DemoCase]) -> Iterator[str]:
     """The lines, none longer than 80 characters.
 
     Args:
-        cases: For each number of planted poisons every question with its screenings.
-        written: The same without the question in front of the poisons.
+        clean: Every question with its screenings, without an attack.
+        attacked: With one poison that repeats the question.
+        written: With the same poison without the question in front.
     """
+    count = len(clean)
     yield from wrap(
-        f"{len(cases[0])} questions with {RETRIEVED} retrieved passages each, written for this demo. An attacker "
-        "plants texts that repeat the question, so that the retriever ranks them first, and state a wrong answer.",
+        f"{count} questions with {RETRIEVED} retrieved passages each, written for this demo. An attacker plants a "
+        "text that repeats the question, so that the retriever ranks it first, and states a wrong answer.",
         COLUMNS,
     )
-    many = cases[POISONS[-1]]
-    saved = [case for case in many if SHIELD in case.saved_by]
-    yield from _brief_question(max(saved or many, key=lambda case: len(case.saved_by)))
-    yield from _brief_figures(cases, written)
-    missed, read = (
-        sum(case.poisons_left(SHIELD) > 0 for count in POISONS for case in found[count]) for found in (cases, written)
-    )
-    whole = len(POISONS) * len(many)
+    yield from _brief_question(max(attacked, key=lambda case: (SHIELD in case.saved_by, len(case.saved_by))))
+    yield f"{f'All {count} questions':<16}{'poison is read,':>20}{'the same text':>22}{'genuine texts':>18}"
+    yield f"{'':<16}{'question in front':>20}{'without the question':>22}{'kept, no attack':>18}"
+    for name in DEFENSES:
+        read = [_share(case.poisons_left(name) > 0 for case in cases) for cases in (attacked, written)]
+        kept = _share(verdict.kept for case in clean for verdict in case.screenings[name].verdicts)
+        yield f"  {name:<14}{read[0]:>20}{read[1]:>22}{kept:>18}"
+    yield ""
     yield from wrap(
-        f"Missed by {SHIELD}: poison in {missed} of {whole} attacked questions, and in {read} of {whole} if the lie is "
-        "natural prose without the question in front (-a published). The sample is small and artificial: it shows how "
-        "defenses work, not how well.",
+        "Guard rarely finds a lie in natural prose without the question in front (-a published). The sample is "
+        "small and artificial: it shows how defenses work, not how well.",
         COLUMNS,
     )
     yield ""
@@ -190,23 +183,7 @@ def _brief_question(case: DemoCase) -> Iterator[str]:
     kept = (f"{sum(screening.verdicts[i].kept for i in others)} read".rjust(10) for screening in (without, shielded))
     yield f"          {f'and {len(others)} other genuine passages':<41}{'  '.join(kept)}"
     reason = excerpt(plain(str(shielded.verdicts[case.labels.index("poison")].reason)), MAX_REASON)
-    yield from wrap(f"Why {SHIELD} drops the first: {reason}", COLUMNS)
-    yield ""
-
-
-def _brief_figures(cases: Cases, written: Cases) -> Iterator[str]:
-    """Every defense over all questions: the poison that is read, and the genuine passages kept without an attack."""
-    few, many = POISONS[0], POISONS[-1]
-    yield f"{f'All {len(cases[0])} questions':<16}{'poison is read,':>23}{'the same texts':>23}{'genuine texts':>17}"
-    yield f"{'':<16}{'question in front':>23}{'without the question':>23}{'kept, no attack':>17}"
-    yield _format_line("", (f"of {few} planted", f"of {many}", f"of {few}", f"of {many}", ""))
-    for name in DEFENSES:
-        read = (
-            _share(case.poisons_left(name) > 0 for case in group)
-            for group in (cases[few], cases[many], written[few], written[many])
-        )
-        kept = _share(verdict.kept for case in cases[0] for verdict in case.screenings[name].verdicts)
-        yield _format_line(f"  {name}", (*read, kept))
+    yield from wrap(f"Why {SHIELD} drops the poison: {reason}", COLUMNS)
     yield ""
 
 
@@ -214,10 +191,6 @@ def _share(hits: Iterable[bool]) -> str:
     """Such as "12 %"."""
     given = list(hits)
     return f"{100 * sum(given) / len(given):.0f} %"
-
-
-def _format_line(name: str, cells: Sequence[str]) -> str:
-    return f"{name:<16}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS))
 
 
 def _source_lines() -> Iterator[str]:

@@ -30,7 +30,7 @@ from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 from unpoison.io.output import check_writable
 from unpoison.models.loading import answer_judge, best_reader
 from unpoison.report.document import check_suffix, write_text
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 from unpoison.utils.files import load_yaml
 from unpoison.utils.plain_text import count_noun
 

@@ -48,7 +48,7 @@ MAX_PAGES = 50
 """Maximum number of screenings on one HTML page."""
 
 MAX_PAIRS = 10_000_000
-"""Screenings on the page hold their graphs in memory: no more than this many pairs of passages together."""
+"""Screenings on the page hold their similarities in memory: no more than this many pairs of passages together."""
 
 MAX_REPORTED = 20
 """Failures of a file in parts that appear on standard error; the output has all of them."""
@@ -90,9 +90,7 @@ def screen(
     limit: Limit = None,
     as_json: AsJson = False,
     output: Output = None,
-    html: Annotated[
-        Path | None, option("FILE", f"Also write one page with pictures of the first {MAX_PAGES} similarity graphs.")
-    ] = None,
+    html: Annotated[Path | None, option("FILE", f"Also write one page with the first {MAX_PAGES} screenings.")] = None,
     workers: Annotated[int | None, option("N", "Screen N parts of the file concurrently.", min=1)] = None,
     engine: Annotated[
         EngineChoice, option("", "local: processes, or threads where models are asked over the network; ray: Ray Data.")

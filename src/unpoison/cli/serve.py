@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import webbrowser
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -11,13 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unpoison.beliefs import open_beliefs
+from unpoison.cli.common import learn_sources, say
 from unpoison.cli.options import EncoderName, Learn, NLIName, SourcesFile, from_here, option
+from unpoison.core import registry
+from unpoison.defenses import load_defense
+from unpoison.defenses.base import Defense
+from unpoison.errors import OptionError
+from unpoison.models.loading import best_reader, load_encoder, load_generator, load_nli
+from unpoison.runtime.driver import Limits
+from unpoison.scan.audit_log import AuditLog
+from unpoison.sources import Sources
 from unpoison.utils.extras import install_command
+from unpoison.utils.tracing import export_spans
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from unpoison.defenses.base import Defense
     from unpoison.serve.admission import Keys
     from unpoison.serve.bounds import Bounds
 
@@ -121,12 +132,7 @@ def serve(
 
     Nothing listens outside this machine unless --host says so. The log holds no texts.
     """
-    import webbrowser
-
-    from unpoison.cli.common import say
-    from unpoison.errors import OptionError
-    from unpoison.models.loading import best_reader
-    from unpoison.serve import Bounds
+    from unpoison.serve import Bounds  # the extra may be missing
     from unpoison.serve.server import address, listen
     from unpoison.serve.server import serve as run
 
@@ -142,15 +148,13 @@ def serve(
         if generator is None:
             say(UNREAD)
     bounds = Bounds.of(limit or ())
-    settings = ServeSettings(
-        defenses=tuple(defense or ["guard"]),
-        encoder=encoder,
-        generator=generator,
-        nli=nli,
-        sources=None if sources is None else str(sources),
+    make = partial(
+        make_app,
+        defense or ["guard"],
+        {"encoder": encoder, "generator": generator, "nli": nli, "sources": sources},
         learn=learn,
-        bounds=bounds,
         audit_log=audit_log,
+        bounds=bounds,
         keys=allowed,
         hosts=tuple(allow_host or ((*LOOPBACK, "[::1]") if host in LOOPBACK else ())),
         on_poison=None if on_poison is None else on_poison.value,
@@ -160,7 +164,7 @@ def serve(
     if play:
         say(f"the playground is at {address(listening)}/ (Ctrl-C ends it)")
         webbrowser.open(f"{address(listening)}/")
-    if status := run(settings.create_app, listening, bounds=bounds, workers=workers):
+    if status := run(make, listening, bounds=bounds, workers=workers):
         raise typer.Exit(status)
 
 
@@ -171,7 +175,6 @@ def load_keys(path: Path | None) -> Keys | None:
         OptionError: The environment variable is blank.
         InputError: The file cannot be used.
     """
-    from unpoison.errors import OptionError
     from unpoison.serve.admission import Keys
 
     text = os.environ.get(KEY)
@@ -181,81 +184,57 @@ def load_keys(path: Path | None) -> Keys | None:
     return found[0] | found[-1] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class ServeSettings:
-    """The options as plain values, from which each process creates the application."""
+def make_app(
+    specs: Sequence[str],
+    models: Mapping[str, Any],
+    *,
+    learn: bool,
+    audit_log: Path | None,
+    bounds: Bounds,
+    **options: Any,
+) -> FastAPI:
+    """The application with its models; each process makes its own.
 
-    defenses: tuple[str, ...]
-    encoder: str | None
-    generator: str | None
-    nli: str | None
-    sources: str | None
-    learn: bool
-    bounds: Bounds
-    audit_log: Path | None
-    keys: Keys | None
-    hosts: tuple[str, ...]
-    on_poison: Any
-    root_path: str
+    Args:
+        specs: Option strings of defenses.
+        models: The values of --encoder, --generator, --nli and --sources.
+        learn: Whether the defenses write the history of their sources.
+        audit_log: A file for verdicts.
+        bounds: Limits.
+        **options: Of `create_app`.
 
-    def create_app(self) -> FastAPI:
-        """The application, with its models.
+    Raises:
+        UnpoisonError: A model, a store or an option that cannot be used.
+    """
+    from unpoison.serve import create_app
 
-        Raises:
-            UnpoisonError: A model, a store or an option that cannot be used.
-        """
-        from unpoison.scan.audit_log import AuditLog
-        from unpoison.serve import create_app
-        from unpoison.utils.tracing import export_spans
-
-        if os.environ.get(TRACES):
-            export_spans()
-        return create_app(
-            self.load_defenses(),
-            bounds=self.bounds,
-            on_poison=self.on_poison,
-            keys=self.keys,
-            root_path=self.root_path,
-            hosts=self.hosts,
-            audit=None if self.audit_log is None else AuditLog(self.audit_log),
-        )
-
-    def load_defenses(self) -> dict[str, Defense]:
-        """The defenses by their option strings, each with those of the models that it takes.
-
-        Raises:
-            OptionError: A model that none of them takes.
-        """
-        from unpoison.beliefs import open_beliefs
-        from unpoison.cli.common import learn_sources
-        from unpoison.defenses import load_defense
-        from unpoison.errors import OptionError
-        from unpoison.models.loading import load_encoder, load_generator, load_nli
-        from unpoison.runtime.limits import Limits
-        from unpoison.sources import Sources
-
-        bounds, store = self.bounds, os.environ.get(BELIEFS)
-        given = {
-            "encoder": self.encoder and load_encoder(self.encoder),
-            "generator": self.generator and load_generator(self.generator),
-            "nli": self.nli and load_nli(self.nli),
-            "beliefs": store and open_beliefs(store),
-            "sources": Sources.of(self.sources),
-            "limits": Limits(in_flight=bounds.in_flight, deadline=bounds.timeout, retries=bounds.retries),
-        }
-        taken = {spec: _arguments(spec) for spec in self.defenses}
-        for name in ("encoder", "nli", "sources"):
-            if given[name] is not None and not any(name in arguments for arguments in taken.values()):
-                raise OptionError(f"none of {', '.join(self.defenses)} takes --{name}; leave it out")
-        made = {}
-        for spec, arguments in taken.items():
-            made[spec] = load_defense(spec, **{name: value for name, value in given.items() if name in arguments})
-            learn_sources(made[spec], self.learn)
-        return made
+    if os.environ.get(TRACES):
+        export_spans()
+    defenses = _load_defenses(specs, models, bounds)
+    for defense in defenses.values():
+        learn_sources(defense, learn)
+    audit = None if audit_log is None else AuditLog(audit_log)
+    return create_app(defenses, bounds=bounds, audit=audit, **options)
 
 
-def _arguments(spec: str) -> frozenset[str]:
-    """The arguments of the class that an option string names."""
-    from unpoison.core import registry
+def _load_defenses(specs: Sequence[str], models: Mapping[str, Any], bounds: Bounds) -> dict[str, Defense]:
+    """The defenses by their option strings, each with those of the models that it takes.
 
-    return frozenset(registry.parameters(registry.find("defenses", registry.parse(spec)[0])))
+    Raises:
+        OptionError: A model that none of them takes.
+    """
+    store, loaders = os.environ.get(BELIEFS), {"encoder": load_encoder, "generator": load_generator, "nli": load_nli}
+    given: dict[str, Any] = {name: models[name] and load(models[name]) for name, load in loaders.items()}
+    given |= {
+        "sources": Sources.of(models["sources"]),
+        "beliefs": store and open_beliefs(store),
+        "limits": Limits(in_flight=bounds.in_flight, deadline=bounds.timeout, retries=bounds.retries),
+    }
+    taken = {spec: registry.parameters(registry.find("defenses", registry.parse(spec)[0])) for spec in specs}
+    for name in ("encoder", "nli", "sources"):
+        if given[name] is not None and not any(name in arguments for arguments in taken.values()):
+            raise OptionError(f"none of {', '.join(specs)} takes --{name}; leave it out")
+    return {
+        spec: load_defense(spec, **{name: value for name, value in given.items() if name in arguments})
+        for spec, arguments in taken.items()
+    }

@@ -169,7 +169,7 @@ class Screening:
         return f"Screening({self.defense!r}, {clip(self.query)}, {kept})"
 
     def to_html(self) -> str:
-        """One self-contained page with the picture of the similarity graph and every reason, escaped."""
+        """One self-contained page with every verdict and reason, escaped."""
         html: str = import_module(DRAWING).page([self])
         return html
 

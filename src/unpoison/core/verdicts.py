@@ -198,7 +198,7 @@ class Evidence(Mapping[str, NDArray[Any]]):
     Attributes:
         arrays: For example `similarity` (k, k), `clusters` (k,), `centrality` (k,).
         notes: Sentences such as "fewer than 3 passages: nothing to compare".
-        graph: The (k, k) array that is drawn as edges.
+        graph: The name of the (k, k) array of edges that decided, if any.
     """
 
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)

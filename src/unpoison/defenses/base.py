@@ -36,7 +36,7 @@ from unpoison.utils.checks import among, flag, within
 
 if TYPE_CHECKING:
     from unpoison.models.loading import GeneratorFunction
-    from unpoison.runtime.limits import Limits
+    from unpoison.runtime.driver import Limits
     from unpoison.screener.screener import Screener
     from unpoison.screener.streaming import Event
     from unpoison.sources.sources import Sources, SourcesOption
@@ -168,7 +168,7 @@ class Defense(ABC):
             "prompt_injection_threshold", prompt_injection_threshold, 0, 1, open_end=True
         )
         from unpoison.models.loading import load_models
-        from unpoison.runtime.limits import Limits
+        from unpoison.runtime.driver import Limits
 
         self.models = load_models(
             encoder=encoder,

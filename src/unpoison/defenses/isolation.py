@@ -23,11 +23,9 @@ MAX_ANSWER_CHARS = 2000
 """Maximum characters of an answer to compare; a model may return a megabyte."""
 
 
-def read_alone(
-    query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt], purpose: str = "atomic answer"
-) -> Flow[list[str]]:
+def read_alone(query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt]) -> Flow[list[str]]:
     """The generator's answer from each passage alone, with concurrent calls; "" for a refusal."""
-    replies = yield from generate([prompt(query.reading, passage.reading) for passage in passages], purpose)
+    replies = yield from generate([prompt(query.reading, passage.reading) for passage in passages], "atomic answer")
     return ["" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS] for reply in replies]
 
 

@@ -1,18 +1,40 @@
-"""Writes JSON Lines to files atomically, with early checks of the path."""
+"""Writes JSON Lines: output files, which get their name when they are whole, and journals that survive a crash.
+
+    with Journal(path) as journal:
+        journal.append({"question": "q1", "answer": "blue"})
+    rows = read_rows(path)
+
+Every append to a journal writes whole lines. A partial last line is skipped by readers and removed by the next writer.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from unpoison.errors import OptionError
-from unpoison.io.file_rows import json_line
+from unpoison.errors import InputError, OptionError, clip
+from unpoison.io.file_rows import MAX_LINE, json_line
+from unpoison.utils.files import Closing, lock_file, private, write_file
 
-__all__ = ["Writer", "check_output", "check_rows_name", "check_writable", "not_the_input"]
+__all__ = [
+    "Journal",
+    "Writer",
+    "check_output",
+    "check_rows_name",
+    "check_writable",
+    "is_last_line_ended",
+    "not_the_input",
+    "read_lines",
+    "read_rows",
+    "write_all",
+    "write_json",
+    "write_rows",
+]
 
 OTHERS = (".parquet", ".csv", ".tsv", ".xlsx", ".html", ".md", ".txt", ".pdf")
 """Suffixes of other formats."""
@@ -101,3 +123,157 @@ class Writer:
             # A terminal would interpret control and bidirectional characters; in ASCII they are escaped.
             stream.write(json_line(record, plain=self._file is None and sys.stdout.isatty()))
             stream.flush()
+
+
+class Journal(Closing):
+    """Appends rows to a file; other processes see them when `append` returns. Not for several threads at once.
+
+    Args:
+        path: Created with its folder if missing. A partial last line is removed.
+        private_file: Create the file with mode 600.
+        exclusive: Lock the file for this process.
+        default: For values that JSON does not know, as `json.dumps` takes it.
+        check: Called after locking and before any change; it may raise.
+
+    Raises:
+        InputError: Another process has the file.
+        OSError: It cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        private_file: bool = False,
+        exclusive: bool = False,
+        default: Callable[[Any], Any] | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._default, self._fresh = path, default, not path.exists()
+        if private_file:
+            private(path)
+        self._file = path.open("ab+", buffering=0)
+        try:
+            if exclusive and not lock_file(self._file.fileno()):
+                raise InputError(f"another process writes {clip(str(path), 200)}; wait for it, or end it first")
+            check()
+            self._cut_torn_line()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, *rows: Mapping[str, Any], sync: bool = False) -> None:
+        """Append rows atomically.
+
+        Args:
+            rows: The rows.
+            sync: Flush them to disk, so that they survive a power failure.
+
+        Raises:
+            OSError: They could not be written whole.
+        """
+        content, start = b"".join(_line(row, self._default) for row in rows), self._file.seek(0, os.SEEK_END)
+        try:
+            write_all(self._file.fileno(), content)
+            if sync:
+                os.fsync(self._file.fileno())
+                if self._fresh:
+                    _sync_folder(self._path.parent)
+                    self._fresh = False
+        except OSError:
+            self._file.truncate(start)  # else the next line would be appended to a partial one
+            raise
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _cut_torn_line(self) -> None:
+        end = self._file.seek(0, os.SEEK_END)
+        if is_last_line_ended(self._file.fileno()):
+            return
+        while end:
+            begin = max(0, end - 65_536)
+            self._file.seek(begin)
+            newline = self._file.read(end - begin).rfind(b"\n")
+            if newline >= 0:
+                end = begin + newline + 1
+                break
+            end = begin
+        self._file.truncate(end)
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Number (from 1) and bytes of every complete line. A line of more than 256 MiB comes in pieces.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE), b""), 1):
+            if not line.endswith(b"\n") and len(line) < MAX_LINE:
+                return  # torn
+            yield number, line
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file; invalid lines are skipped, and a missing file has none."""
+    rows = []
+    for _, line in read_lines(path) if path.is_file() else ():
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file atomically."""
+    _replace(path, b"".join(map(_line, rows)))
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write one indented JSON object atomically."""
+    _replace(path, (json.dumps(value, indent=2, ensure_ascii=True) + "\n").encode())
+
+
+def is_last_line_ended(descriptor: int) -> bool:
+    """Whether an open file is empty or ends with a newline."""
+    if os.lseek(descriptor, 0, os.SEEK_END) == 0:
+        return True
+    os.lseek(descriptor, -1, os.SEEK_END)
+    return os.read(descriptor, 1) == b"\n"
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write all of the content, also after partial writes.
+
+    Raises:
+        OSError: The write failed, for example because the disk is full.
+    """
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def _line(row: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> bytes:
+    # Escaped, so that lone surrogates survive.
+    return (json.dumps(row, ensure_ascii=True, default=default) + "\n").encode()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, [content])
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush the folder, and so the file's name, to disk."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -5,7 +5,7 @@ The names below are imported when they are first used; an adapter imports its li
 
 from __future__ import annotations
 
-from unpoison.utils.lazy import lazy_names
+from unpoison.utils.extras import lazy_names
 
 _HOMES = {
     "AnswerNLI": "lexical",

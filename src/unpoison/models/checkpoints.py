@@ -182,27 +182,7 @@ def from_disk(name_or_path: str) -> bool:
     library = require("huggingface_hub", "loading a checkpoint by its name")
     if library.constants.HF_HUB_OFFLINE:
         return False  # the library then reads the download, or reports that there is none
-    try:
-        need_hub(f"there is no folder {clip(name_or_path, 200)}")
-    except ModelError:
-        if isinstance(library.try_to_load_from_cache(name_or_path, "config.json"), str):
-            return True
-        raise
-    return False
-
-
-def need_hub(why: str) -> None:
-    """Check that the model hub answers within five seconds.
-
-    Args:
-        why: The beginning of the error, such as "there is no folder 'x'".
-
-    Raises:
-        ModelError: The hub does not answer.
-    """
-    library = require("huggingface_hub", "the model hub")
-    endpoint = library.constants.ENDPOINT
-    problem = [f"no answer within {SECONDS:g} seconds"]
+    endpoint, problem = library.constants.ENDPOINT, [f"no answer within {SECONDS:g} seconds"]
 
     def ask() -> None:
         try:
@@ -215,26 +195,24 @@ def need_hub(why: str) -> None:
     asking = Thread(target=ask, daemon=True, name="unpoison-hub")  # a DNS lookup has no timeout
     asking.start()
     asking.join(SECONDS)
-    if problem:
-        raise ModelError(
-            f"{why}, and the model hub at {endpoint} cannot be reached ({clip(problem[0], 120)}); give a folder, or "
-            "download it on a machine with network access and set HF_HUB_OFFLINE=1"
-        )
+    if not problem or isinstance(library.try_to_load_from_cache(name_or_path, "config.json"), str):
+        return bool(problem)
+    raise ModelError(
+        f"there is no folder {clip(name_or_path, 200)}, and the model hub at {endpoint} cannot be reached "
+        f"({clip(problem[0], 120)}); give a folder, or download it on a machine with network access and set "
+        "HF_HUB_OFFLINE=1"
+    )
 
 
-def open_graph(
-    folder: Path, name: str, providers: Sequence[str], *, threads: int | None = None
-) -> tuple[Any, dict[str, type[np.signedinteger[Any]]], list[str], bool]:
-    """Open an onnxruntime session of a folder's graph, which must be a single file beside its `tokenizer.json`.
+def open_graph(folder: Path, name: str) -> tuple[Any, dict[str, type[np.signedinteger[Any]]], list[str]]:
+    """Open a folder's graph, a single file beside its `tokenizer.json`, on the CPU with one thread for each run.
 
     Args:
         folder: The folder of `model.onnx` or `onnx/model.onnx`.
         name: Its name in error messages.
-        providers: onnxruntime's execution providers, the preferred first.
-        threads: Threads of one run; None for the library's default.
 
     Returns:
-        The session, the type of each input, the names of the outputs, and whether the graph is int8.
+        The session of onnxruntime, the type of each input, and the names of the outputs.
 
     Raises:
         MissingExtraError: onnxruntime is not installed.
@@ -252,21 +230,16 @@ def open_graph(
     if _ELSEWHERE in graph:
         raise ModelError(f"{name} keeps weights in files beside {file.name}; export it as one file")
     options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    if threads is not None:
-        options.intra_op_num_threads = threads
+    options.log_severity_level, options.intra_op_num_threads = 3, 1
     try:
-        session = runtime.InferenceSession(graph, options, providers=list(providers))
+        session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library raises bare exceptions of its own
         raise _unusable(name, error) from error
     inputs: dict[str, type[np.signedinteger[Any]]] = {
         put.name: np.int32 if "int32" in put.type else np.int64 for put in session.get_inputs()
     }
-    return session, inputs, [put.name for put in session.get_outputs()], _SCALED in graph
+    return session, inputs, [put.name for put in session.get_outputs()]
 
-
-_SCALED = b"DynamicQuantizeLinear"
-"""An operator of dynamically quantised int8 graphs."""
 
 _ELSEWHERE = b"\n\x08location"
 """The field of a graph (a protocol buffer) that refers to a tensor in another file."""

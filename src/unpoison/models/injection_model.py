@@ -60,9 +60,7 @@ class InjectionModel:
 
     def __init__(self, folder: Path) -> None:
         _check_hashes(folder, self.name)
-        self._session, self._inputs, (self._output, *_), _ = open_graph(
-            folder, self.name, ("CPUExecutionProvider",), threads=1
-        )
+        self._session, self._inputs, (self._output, *_) = open_graph(folder, self.name)
         self._tokenizer = require("tokenizers", "the injection model").Tokenizer.from_file(str(folder / FILES[1]))
         self._tokenizer.encode_special_tokens = True  # a "[SEP]" in a text is text
         self._tokenizer.no_padding()

@@ -268,7 +268,7 @@ class OnnxSpans:
     def __init__(self, folder: Path, name: str, threads: int) -> None:
         self.name, self._threads = name, threads
         self._pools: dict[int, ThreadPoolExecutor] = {}
-        self._session, self._inputs, outputs, _ = open_graph(folder, name, ("CPUExecutionProvider",), threads=1)
+        self._session, self._inputs, outputs = open_graph(folder, name)
         wanted = [_find_output(outputs, kind) for kind in ("start", "end")]
         if None in wanted or set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
             raise ModelError(

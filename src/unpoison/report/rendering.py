@@ -1,4 +1,4 @@
-"""Screenings as people read them: plain text for a terminal, and one self-contained page with the picture of the graph.
+"""Screenings as people read them: plain text for a terminal, and one self-contained page.
 
 Passages are hostile: `plain` removes control characters and marks of direction, and the templates escape.
 """
@@ -13,7 +13,6 @@ from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
 from unpoison.report.pages import render
-from unpoison.report.pictures import similarity_graph
 from unpoison.sources.sources import Standing
 from unpoison.utils.plain_text import excerpt, plain
 
@@ -30,6 +29,7 @@ __all__ = [
     "sources_of",
     "table",
 ]
+
 
 MAX_MARKED = 20
 """Spans of one passage that are highlighted."""
@@ -113,14 +113,13 @@ def sides(contest: Contest) -> str:
 
 
 def page(screenings: Sequence[Screening], remark: str = "") -> str:
-    """One HTML page that needs nothing else: for each screening the picture of its graph, every verdict and the notes.
+    """One HTML page that needs nothing else: for each screening every verdict and the notes.
 
     Args:
         screenings: Any number; more than one get an index.
         remark: A sentence under the heading, such as how many screenings were left out.
     """
-    shown = [(screening, similarity_graph(screening)) for screening in screenings]
-    return render("screenings.html", screenings=shown, remark=remark, **HELPERS)
+    return render("screenings.html", screenings=screenings, remark=remark, **HELPERS)
 
 
 class SourceRow(NamedTuple):
@@ -159,8 +158,7 @@ def preview(screening: Screening, sources: Sequence[SourceRow], **more: object) 
         more: `answer` and `undefended`, or None; `threshold` and `probability` (shape (k,)), or None for both;
             `status`, `trust` and `reads` (`serve.playground`).
     """
-    graph = similarity_graph(screening)
-    return render("preview.html", screening=screening, sources=sources, graph=graph, **HELPERS, **more)
+    return render("preview.html", screening=screening, sources=sources, **HELPERS, **more)
 
 
 class Piece(NamedTuple):

@@ -16,8 +16,7 @@ from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import load_encoder
 from unpoison.models.protocols import Encoder, Models
 from unpoison.models.requests import encode
-from unpoison.runtime.driver import run
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits, run
 from unpoison.sources.sources import Sources
 from unpoison.utils.threads import on_thread
 

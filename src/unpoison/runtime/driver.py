@@ -14,22 +14,58 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
 from types import GeneratorType
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from unpoison.core.answers import Call, Reply
-from unpoison.errors import DeadlineError, FlowError, ModelError, clip
+from unpoison.errors import DeadlineError, FlowError, ModelError, OptionError, clip
 from unpoison.models.protocols import Listener, Models
 from unpoison.models.requests import Flow, Generate, Request
 from unpoison.runtime.jobs import Job, Plan, model_error, plan
-from unpoison.runtime.limits import Limits
 from unpoison.utils.threads import on_thread, start_thread
 from unpoison.utils.tracing import Mark, model_call_span
 
 __all__ = ["Limits", "arun", "as_flow", "as_requests", "result_of", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits on the model calls of one answer.
+
+    Attributes:
+        in_flight: Maximum number of concurrent model calls, at least 1.
+        deadline: Seconds for the whole answer; None for no limit. A local computation (an encoder or NLI model on
+            this machine) is not interrupted: `screen` and `answer` return late, or raise at the next call.
+        timeout: Seconds for one call, after which it counts as failed and may be retried; None for the deadline
+            alone. A local model that takes all prompts in one call may use the whole deadline.
+        retries: Maximum number of retries of a call that failed transiently, at least 0.
+        backoff: Seconds before the first retry; doubled each time, with jitter, unless the server names a delay.
+        longest_wait: Maximum seconds of a single wait, whatever the server asks.
+    """
+
+    in_flight: int = 32
+    deadline: float | None = 120.0
+    timeout: float | None = 60.0
+    retries: int = 3
+    backoff: float = 0.5
+    longest_wait: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.in_flight < 1:
+            raise OptionError(f"in_flight must be at least 1, got {self.in_flight}")
+        if self.retries < 0:
+            raise OptionError(f"retries must be 0 or more, got {self.retries}")
+        for name in ("deadline", "timeout"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise OptionError(f"{name} must be positive seconds or None, got {seconds}")
+        for name in ("backoff", "longest_wait"):
+            if not getattr(self, name) >= 0:
+                raise OptionError(f"{name} must be 0 or more seconds, got {getattr(self, name)}")
+
 
 T = TypeVar("T")
 
@@ -164,57 +200,37 @@ def _replies(plans: Sequence[Plan], done: Sequence[_JobResult], calls: list[Call
 def _attempt(job: Job, clock: _Clock) -> _JobResult:
     """Call, and retry transient failures until the run is stopped."""
     with model_call_span(job.kind, job.model, job.purpose, job.items) as mark:
-        return _trace_call(_try_job(job, clock), mark)
-
-
-def _try_job(job: Job, clock: _Clock) -> _JobResult:
-    began, attempt = time.perf_counter(), 1
-    while True:
-        try:
-            value = job.check(job.do(clock.for_call(job)))
-            if not job.local:
-                clock.time_left()  # a model that swallows its cancellation comes back late
-        except Exception as error:
-            pause = clock.wait_before_retry(model_error(error, job), attempt)
-        else:
-            return _job_result(job, value, began, attempt)
-        if clock.stopped.wait(pause):
-            raise clock.late()
-        attempt += 1
+        began, attempt = time.perf_counter(), 1
+        while True:
+            try:
+                value = job.check(job.do(clock.for_call(job)))
+                if not job.local:
+                    clock.time_left()  # a model that swallows its cancellation comes back late
+            except Exception as error:
+                pause = clock.wait_before_retry(model_error(error, job), attempt)
+            else:
+                return _job_result(job, value, began, attempt, mark)
+            if clock.stopped.wait(pause):
+                raise clock.late()
+            attempt += 1
 
 
 async def _attempt_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
     with model_call_span(job.kind, job.model, job.purpose, job.items) as mark:
-        return _trace_call(await _try_job_async(job, clock, gate), mark)
-
-
-async def _try_job_async(job: Job, clock: _Clock, gate: asyncio.Semaphore) -> _JobResult:
-    began, attempt = time.perf_counter(), 1
-    while True:
-        try:
-            async with gate:
-                timeout = clock.for_call(job)
-                value = job.check(await (job.ado(timeout) if job.ado else on_thread(partial(job.do, timeout))))
-            if job.ado:
-                clock.time_left()  # a model that swallows its cancellation comes back late
-        except Exception as error:
-            pause = clock.wait_before_retry(model_error(error, job), attempt)
-        else:
-            return _job_result(job, value, began, attempt)
-        await asyncio.sleep(pause)
-        attempt += 1
-
-
-def _trace_call(result: _JobResult, mark: Mark) -> _JobResult:
-    """Add the cost of a call to the trace."""
-    call = result.call
-    mark("unpoison.attempts", call.attempts)
-    for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
-        if count is not None:
-            mark(f"gen_ai.usage.{name}_tokens", count)
-    if call.cached:
-        mark("unpoison.cached", True)
-    return result
+        began, attempt = time.perf_counter(), 1
+        while True:
+            try:
+                async with gate:
+                    timeout = clock.for_call(job)
+                    value = job.check(await (job.ado(timeout) if job.ado else on_thread(partial(job.do, timeout))))
+                if job.ado:
+                    clock.time_left()  # a model that swallows its cancellation comes back late
+            except Exception as error:
+                pause = clock.wait_before_retry(model_error(error, job), attempt)
+            else:
+                return _job_result(job, value, began, attempt, mark)
+            await asyncio.sleep(pause)
+            attempt += 1
 
 
 def _all_of(jobs: Sequence[Job], clock: _Clock) -> list[_JobResult]:
@@ -264,7 +280,8 @@ def _collect_results(
     return outcomes
 
 
-def _job_result(job: Job, value: Any, began: float, attempts: int) -> _JobResult:
+def _job_result(job: Job, value: Any, began: float, attempts: int, mark: Mark) -> _JobResult:
+    """The result with the record of the call, whose cost is added to the trace."""
     call = Call(job.kind, job.model, job.purpose, time.perf_counter() - began, job.items, attempts)
     if job.kind == "generate":
         replies = [value] if isinstance(value, Reply) else value
@@ -274,6 +291,12 @@ def _job_result(job: Job, value: Any, began: float, attempts: int) -> _JobResult
             completion_tokens=_total(reply.completion_tokens for reply in replies),
             cached=all(reply.cached for reply in replies),
         )
+    mark("unpoison.attempts", attempts)
+    for name, count in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
+        if count is not None:
+            mark(f"gen_ai.usage.{name}_tokens", count)
+    if call.cached:
+        mark("unpoison.cached", True)
     return _JobResult(value, call)
 
 

@@ -16,14 +16,13 @@ from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unpoison import __version__
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import PROMPT_INJECTION
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import json_line
-from unpoison.io.journal import is_last_line_ended, write_all
+from unpoison.io.output import is_last_line_ended, write_all
 from unpoison.types import Answer, Screening, Verdict
 from unpoison.utils.checks import among
 from unpoison.utils.fences import digest_text
@@ -66,10 +65,7 @@ def entry(
         "request": dict(request) if request else None,
         "query": screening.query if texts else None,
         "query_hash": digest_text("query", question),
-        "threshold": _number(screening.evidence.get("threshold")),
-        "calibration": _name(screening.evidence.get("calibration")),
         "passages": [_passage(screening, verdict, texts=texts) for verdict in screening.verdicts],
-        "contested": [_contest(contest.to_dict(), texts=texts) for contest in screening.contested] or None,
     }
     if isinstance(result, Answer):
         fields["answer"] = _answer(result, texts=texts)
@@ -100,23 +96,9 @@ def _passage(screening: Screening, verdict: Verdict, *, texts: bool) -> dict[str
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _contest(contest: dict[str, Any], *, texts: bool) -> dict[str, Any]:
-    if texts:
-        return contest
-    return {"rivals": [{"passages": rival["passages"], "voices": rival["voices"]} for rival in contest["rivals"]]}
-
-
 def _answer(answer: Answer, *, texts: bool) -> dict[str, Any]:
     fields = {"abstained": answer.abstained, "hash": digest_text("answer", answer.text)}
     return {**fields, "text": answer.text} if texts else fields
-
-
-def _number(value: NDArray[Any] | None) -> float | None:
-    return None if value is None or value.ndim else _round(float(value))
-
-
-def _name(value: NDArray[Any] | None) -> str | None:
-    return None if value is None or value.ndim else str(value)
 
 
 def _round(value: float) -> float | None:

@@ -111,7 +111,7 @@ def _passages(fields: Mapping[str, Any]) -> tuple[Passage, ...]:
     if "audit" in fields:
         kept = [p for p in given if isinstance(p, Mapping) and p.get("kept") is not False]
         if not all(isinstance(p.get("text"), str) for p in kept):
-            raise InputError("the log has no texts; log them with --audit-texts keep, or pass the passages")
+            raise InputError('the log has no texts; write it with AuditLog(path, texts="keep"), or pass the passages')
         return as_passages(kept)
     passages, screening = as_passages(given), fields.get("screening")
     positions = screening.get("kept") if isinstance(screening, Mapping) else None

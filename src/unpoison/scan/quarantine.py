@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.errors import InputError, StoreError, clip
-from unpoison.io.journal import Journal, read_lines
+from unpoison.io.output import Journal, read_lines
 from unpoison.scan.stores import Store
 
 STARTED, FINISHED = "started", "finished"

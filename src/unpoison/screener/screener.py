@@ -17,8 +17,7 @@ from unpoison.core.verdicts import Action
 from unpoison.errors import OptionError
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import arun, as_flow, result_of, run
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
 from unpoison.screener.admission import Admitted, admit
 from unpoison.screener.injections import BUILT_IN, CLASSIFIER
 from unpoison.screener.learning import outcomes_of

@@ -12,8 +12,7 @@ from unpoison.core.answers import Answer
 from unpoison.core.screenings import Screening
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import arun
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits, arun
 
 __all__ = ["Event", "stream_events", "whole"]
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unpoison.utils.extras import require
-from unpoison.utils.lazy import lazy_names
+from unpoison.utils.extras import lazy_names, require
 
 if TYPE_CHECKING:
     from unpoison.serve.app import create_app

@@ -46,7 +46,6 @@ class Past(NamedTuple):
         origin: Its name.
         first_day: Day of its first retrieval.
         last_day: Day of its last retrieval.
-        days: Number of days on which it was retrieved.
         questions: Number of questions, at most 1,000.
         agreed: Questions on which it agreed with the answer.
         contested: Questions on which it contradicted the answer.
@@ -56,7 +55,6 @@ class Past(NamedTuple):
     origin: str
     first_day: date
     last_day: date
-    days: int
     questions: int
     agreed: int
     contested: int
@@ -202,7 +200,7 @@ class History(Connected):
         History.__init__(self, state["path"])
         if self.path is None:
             with self._open_connection() as connection, transaction(connection):
-                connection.executemany("INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?, ?, ?)", state["origins"])
+                connection.executemany("INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?, ?)", state["origins"])
                 connection.executemany("INSERT INTO questions VALUES (?, ?, ?)", state["questions"])
 
     def __repr__(self) -> str:
@@ -251,13 +249,13 @@ def _prune(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM questions WHERE origin NOT IN (SELECT origin FROM origins)")
 
 
-_COLUMNS = "origin, first_day, last_day, days, questions, agreed, contested, dropped"
+_COLUMNS = "origin, first_day, last_day, questions, agreed, contested, dropped"
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute(
         "CREATE TABLE origins (origin TEXT PRIMARY KEY, first_day INTEGER NOT NULL, last_day INTEGER NOT NULL,"
-        " days INTEGER NOT NULL, questions INTEGER NOT NULL, agreed INTEGER NOT NULL, contested INTEGER NOT NULL,"
+        " questions INTEGER NOT NULL, agreed INTEGER NOT NULL, contested INTEGER NOT NULL,"
         " dropped INTEGER NOT NULL) WITHOUT ROWID"
     )
     connection.execute(
@@ -270,8 +268,8 @@ _PAST = f"""
 SELECT {_COLUMNS.replace("origin", "o.origin")}, q.outcome FROM origins o
 LEFT JOIN questions q ON q.origin = o.origin AND q.question = ? WHERE o.origin IN ({{}})"""  # noqa: S608
 _UPSERT = """
-INSERT INTO origins VALUES (:origin, :day, :day, 1, 0, 0, 0, 0)
-ON CONFLICT (origin) DO UPDATE SET days = days + (:day > last_day), last_day = max(last_day, :day)
+INSERT INTO origins VALUES (:origin, :day, :day, 0, 0, 0, 0)
+ON CONFLICT (origin) DO UPDATE SET last_day = max(last_day, :day)
 RETURNING questions"""
 
 TEXTS = ("text", "content", "page_content")

@@ -1,8 +1,9 @@
-"""Optional packages: which extra installs each, and the command that installs an extra of this version."""
+"""Imports when they are needed: public names of a package, and optional packages with the extra that installs each."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from unpoison.errors import MissingExtraError
 
-__all__ = ["EXTRAS", "REPOSITORY", "install_command", "installed_extras", "require"]
+__all__ = ["EXTRAS", "REPOSITORY", "install_command", "installed_extras", "lazy_names", "require"]
 
 EXTRAS = {
     "torch": "torch",
@@ -104,3 +105,20 @@ def require(module: str, purpose: str, extra: str | None = None) -> Any:
         named = extra or EXTRAS.get(root)
         command = install_command(named) if named else f"pip install {root}"
         raise MissingExtraError(f"{purpose} needs {root}; run: {command}") from None
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for a package.
+
+    Args:
+        package: Its full name.
+        homes: Public name to defining module, relative to the package (`grada`) or absolute (`unpoison.core.answers`).
+    """
+
+    def public(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        return getattr(import_module(home if home.startswith("unpoison.") else f"{package}.{home}"), name)
+
+    return public

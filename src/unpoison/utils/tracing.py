@@ -31,23 +31,14 @@ def span(name: str, **attributes: Attribute) -> Iterator[Mark]:
         name: Such as "screen"; it is written as "unpoison screen".
         attributes: Names in the namespace `unpoison.`.
     """
-    tracer = _tracer()
-    if tracer is None:
-        yield _ignore_attribute
-        return
-    with _start_span(
-        tracer, f"unpoison {name}", {f"unpoison.{key}": value for key, value in attributes.items()}
-    ) as own:
-        yield lambda key, value: own.set_attribute(f"unpoison.{key}", value)
+    own_attributes = {f"unpoison.{key}": value for key, value in attributes.items()}
+    with _start_span(f"unpoison {name}", own_attributes) as own:
+        yield (lambda key, value: own.set_attribute(f"unpoison.{key}", value)) if own else _ignore_attribute
 
 
 @contextmanager
 def model_call_span(kind: str, model: str, purpose: str, items: int) -> Iterator[Mark]:
     """A span around one model call, retries included, with the names that OpenTelemetry has for generative AI."""
-    tracer = _tracer()
-    if tracer is None:
-        yield _ignore_attribute
-        return
     operation = {"generate": "chat", "encode": "embeddings"}.get(kind, kind)
     attributes: dict[str, Attribute] = {
         "gen_ai.operation.name": operation,
@@ -55,23 +46,21 @@ def model_call_span(kind: str, model: str, purpose: str, items: int) -> Iterator
         "unpoison.purpose": purpose,
         "unpoison.items": items,
     }
-    with _start_span(tracer, f"{operation} {model}", attributes, kind="CLIENT") as own:
-        yield own.set_attribute
+    with _start_span(f"{operation} {model}", attributes, kind="CLIENT") as own:
+        yield own.set_attribute if own else _ignore_attribute
 
 
 @contextmanager
 def request_span(method: str, headers: Mapping[str, str]) -> Iterator[Any]:
     """A span around one HTTP request, in the trace that its headers name; None where nothing is recorded."""
-    tracer = _tracer()
-    if tracer is None:
-        yield None
-        return
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+    parent = None
+    if _tracer() is not None:
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    given = {name: headers[name] for name in TRACEPARENT if name in headers}
-    parent = TraceContextTextMapPropagator().extract(given)
-    with _start_span(tracer, method, {"http.request.method": method}, kind="SERVER", context=parent) as own:
-        yield own if own.is_recording() else None
+        given = {name: headers[name] for name in TRACEPARENT if name in headers}
+        parent = TraceContextTextMapPropagator().extract(given)
+    with _start_span(method, {"http.request.method": method}, kind="SERVER", context=parent) as own:
+        yield own if own and own.is_recording() else None
 
 
 def export_spans() -> None:
@@ -94,8 +83,13 @@ def export_spans() -> None:
 
 @contextmanager
 def _start_span(
-    tracer: Any, name: str, attributes: Mapping[str, Attribute], *, kind: str = "INTERNAL", context: Any = None
+    name: str, attributes: Mapping[str, Attribute], *, kind: str = "INTERNAL", context: Any = None
 ) -> Iterator[Any]:
+    """A span; None if nothing is recorded."""
+    tracer = _tracer()
+    if tracer is None:
+        yield None
+        return
     trace = sys.modules["opentelemetry.trace"]
     with tracer.start_as_current_span(
         name,

@@ -1,7 +1,7 @@
 import pytest
 
+from unpoison.bench.evaluation.datasets import poisonedrag, radar_dynamic, ramdocs, robustrag
 from unpoison.bench.evaluation.examples import Example, FieldError
-from unpoison.bench.evaluation.formats import poisonedrag, radar_dynamic, ramdocs, robustrag
 
 
 def read(rows):
@@ -85,7 +85,6 @@ def test_ramdocs_labels_its_documents():
 @pytest.mark.parametrize(
     ("convert", "row", "field"),
     [
-        (poisonedrag, {"question": "q", "correct answer": {}, "adv_texts": []}, "correct answer"),
         (poisonedrag, {"question": "q", "adv_texts": [1]}, "adv_texts"),
         (robustrag, {"question": "q", "correct answer": "a"}, "context"),
         (robustrag, {"question": "q", "correct answer": "a", "context": ["text"]}, "context[0]"),

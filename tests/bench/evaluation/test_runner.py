@@ -16,7 +16,7 @@ from unpoison.bench.evaluation.workbench import NoisyNLI
 from unpoison.core import registry
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
-from unpoison.io.journal import read_rows
+from unpoison.io.output import read_rows
 from unpoison.models.doubles import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.types import Screening, Verdict
 
@@ -91,7 +91,7 @@ def test_nothing_is_done_twice(tmp_path, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from unpoison.io import journal
+from unpoison.io import output as journal
 from unpoison.bench.evaluation.runner import Runner
 from unpoison.bench.evaluation.scenarios import Scenario
 

@@ -49,19 +49,12 @@ A tombstone is a mark that says a record was deleted. The library was opened in 
 @pytest.mark.parametrize(
     ("heading", "text", "kind", "question", "answer"),
     [
-        ("S", "A session expires after 30 minutes.", "number", "After how many minutes does a session expire?", "30 minutes"),
-        ("R", "Refunds must be requested within 14 days of purchase.", "number",
-         "Within how many days of purchase must refunds be requested?", "14 days"),
-        ("D", "The deposit is 250 euros.", "number", "What is the deposit (“D”)?", "250 euros"),
-        ("Deposits", "The deposit is $250.", "number", "What is the deposit?", "$250"),
-        ("x", "The rate limit is about 20%.", "number", "What is the rate limit?", "20%"),
-        ("x", "The public API accepts up to 100 requests per minute.", "number",
-         "Up to how many requests per minute does the public API accept?", "100 requests per minute"),
-        ("x", "The town hall was built in 1904 by the guild.", "year", "In which year was the town hall built by the guild?", "1904"),
-        ("x", "The on-call contact is Maria Lopez.", "name", "Who is the on-call contact?", "Maria Lopez"),
+        ("R", "Refunds must be requested within 14 days of purchase.", "gap",
+         "Which number is missing in “Refunds must be requested within ___ days of purchase”?", "14"),
+        ("x", "The rate limit is about 20%.", "gap", "Which number is missing in “The rate limit is about ___%”?", "20"),
         ("Server", "**Timeout**: 30 seconds", "value", "What is the timeout under “Server”?", "30 seconds"),
         ("Server", "| Region | Frankfurt |", "value", "What is the region under “Server”?", "Frankfurt"),
-        ("How long is the trial?", "The trial lasts 21 days. Then it ends.", "answer", "How long is the trial?", "21 days"),
+        ("How long is the trial?", "The trial lasts 21 days. Then it ends.", "answer", "How long is the trial?", "21"),
         ("Can I pay by card?", "Yes.", "answer", "Can I pay by card?", "Yes"),
         ("x", "Am Ende zahlen Kunden in jedem Land genau 12 Euro im Monat.", "gap",
          "Which number is missing in “Am Ende zahlen Kunden in jedem Land genau ___ Euro im Monat”?", "12"),
@@ -75,34 +68,21 @@ def test_each_rule_asks_for_what_the_sentence_says(heading: str, text: str, kind
 @pytest.mark.parametrize(
     "text",
     [
-        "It expires after 30 minutes.",
-        "A tombstone is a mark of deletion that stays for years.",
-        "If a session is idle it ends.",
-        "Set `timeout` = {30} in the file of the server.",
-        "Port 80 and port 443 stay open all day.",
-        "Note: see below",
-        "To do this, use `Cookie` in the file.",
-        "Open the page: http://127.0.0.1:8000/docs",
-        "Request: MiddlewareB → MiddlewareA → route",
-        "`it`: this is what they said",
-    ],
-)
-def test_what_is_not_understood_is_not_asked(text: str):
-    assert not [fact for fact in facts_of("Heading", [text]) if fact.kind != "gap"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "This was changed in version 0.110 to fix the memory of the server.",
         "But the first of them costs about 12 euros in any shop.",
         "If it fails, the server returns an HTTP 401 to the client.",
         "See the section on why services take 10 seconds to stop.",
+        "It expires after 30 minutes.",
+        "Port 80 and port 443 stay open all day.",
+        "Set `timeout` = {30} in the file of the server.",
+        "Note: see below",
+        "Open the page: http://127.0.0.1:8000/docs",
+        "Request: MiddlewareB → MiddlewareA → route",
         "2. pydantic is a drop-in replacement for the standard classes.",
         "`http`: standard authentication systems, including:",
     ],
 )
-def test_a_gap_is_not_cut_into_a_sentence_that_rests_on_another(text: str):
+def test_what_is_not_understood_is_not_asked(text: str):
     assert not list(facts_of("Heading", [text]))
 
 
@@ -128,7 +108,7 @@ def test_one_document_is_enough_and_none_is_said():
     st.integers(0, 50),
 )
 def test_a_false_number_is_another_number_of_the_same_form(answer: str, seed: int):
-    fact = Fact("number", "q?", answer, answer)
+    fact = Fact("gap", "q?", answer, answer)
     false = false_answer(fact, f"It says {answer}.", [], np.random.default_rng(seed))
     assert false is not None
     assert tells_apart(answer, false, f"It says {answer}.")
@@ -136,7 +116,7 @@ def test_a_false_number_is_another_number_of_the_same_form(answer: str, seed: in
 
 
 def test_no_false_answer_stands_in_the_proof():
-    fact = Fact("name", "Who?", "Maria Lopez", "")
+    fact = Fact("value", "Who?", "Maria Lopez", "")
     rng = np.random.default_rng(0)
     assert false_answer(fact, "Maria Lopez or Jan Kees", ["Maria Lopez", "Jan Kees", "Ada Byron"], rng) == "Ada Byron"
     assert false_answer(fact, "Maria Lopez or Jan Kees", ["Maria Lopez", "Jan Kees"], rng) is None
@@ -166,8 +146,8 @@ def test_a_collection_becomes_rows_that_evaluate_reads(tmp_path: Path):
     loaded = load(write_questions(make_questions([document_of("handbook.md", HANDBOOK)]), tmp_path / "out"))
     assert not loaded.problems
     by_question = {example.question: example for example in loaded}
-    one = by_question["Within how many days of purchase must refunds be requested?"]
-    assert one.correct_answers == ("14 days",)
+    one = by_question["Which number is missing in “Refunds must be requested within ___ days of purchase”?"]
+    assert one.correct_answers == ("14",)
     assert "14 days" in one.passages_by_label("gold")[0].passage.text
     assert "Port" not in "".join(by_question), "code is no statement"
     for example in loaded:
@@ -180,4 +160,4 @@ def test_a_question_with_two_answers_is_none():
     texts = {"a": "The rate limit is 20 users.", "b": "The rate limit is 30 users.", "c": "The town fee is 5 euros."}
     documents = [document_of(name, text, "") for name, text in texts.items()]
     questions = make_questions(documents).questions
-    assert [question.fact.answer for question in questions if question.fact.kind == "number"] == ["5 euros"]
+    assert [question.fact.answer for question in questions] == ["5"]

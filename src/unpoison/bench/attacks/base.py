@@ -21,8 +21,7 @@ from unpoison.models.loading import GeneratorFunction, as_generator, can_write, 
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.models.requests import Flow, encode, generate
-from unpoison.runtime.driver import as_flow, result_of, run
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits, as_flow, result_of, run
 from unpoison.text.normalisation import separate_words
 from unpoison.types import MAX_PASSAGES, Reply
 from unpoison.utils.checks import at_least, flag

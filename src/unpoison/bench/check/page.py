@@ -152,7 +152,7 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     if result.flagged:
         yield f"{count_noun(len(result.flagged), 'suspicious document')} left in place; see unpoison scan."
     if not result.questions:
-        yield "No question could be made, so nothing was attacked: no sentence states a number or a name."
+        yield "No question could be made, so nothing was attacked: no sentence or list states a number."
     elif result.questions < FEW:
         yield f"Only {result.questions} questions were made from the documents, so the intervals are wide."
     nameless = sum(count for name, count, _ in result.origins if not name)

@@ -21,7 +21,7 @@ from unpoison.defenses.radar import Radar
 from unpoison.errors import OptionError, clip
 from unpoison.models.prompts import Prompt, informative
 from unpoison.models.protocols import Generator
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 from unpoison.types import MAX_PASSAGES, Answer, Passage, Query, Reply, as_passages, as_query
 
 __all__ = ["CARRIED", "Answerer", "Carried", "Method", "answerer_of", "methods_of"]

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 from unpoison.bench.evaluation.runs import Cell, Record, Run, file_of
 from unpoison.errors import ModelError
-from unpoison.io.journal import Journal, read_rows
+from unpoison.io.output import Journal, read_rows
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, generate
-from unpoison.runtime.driver import run
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits, run
 from unpoison.utils.threads import parallel_map
 
 __all__ = ["ASPECTS", "GRADING", "SCORING", "grade_prompt", "judge_prompt", "judge_run", "read_grade", "read_scores"]

@@ -31,7 +31,7 @@ from unpoison.bench.evaluation.injection import (
 from unpoison.bench.evaluation.scenarios import PLACED, Scenario
 from unpoison.core.codec import from_row, to_row
 from unpoison.errors import InputError, OptionError, UnpoisonError
-from unpoison.io.journal import Journal, read_rows
+from unpoison.io.output import Journal, read_rows
 from unpoison.models.protocols import Encoder
 from unpoison.types import Passage
 from unpoison.utils.threads import parallel_map

@@ -26,9 +26,8 @@ from unpoison.core.registry import own_code
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError, UnpoisonError
-from unpoison.io.journal import Journal, read_rows, write_json, write_rows
-from unpoison.runtime.driver import run
-from unpoison.runtime.limits import Limits
+from unpoison.io.output import Journal, read_rows, write_json, write_rows
+from unpoison.runtime.driver import Limits, run
 from unpoison.types import Answer, Call, Screening, as_passages, as_query
 from unpoison.utils.checks import at_least
 from unpoison.utils.threads import parallel_map

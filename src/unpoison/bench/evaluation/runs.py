@@ -33,7 +33,7 @@ from unpoison.bench.evaluation.poisoning import Staged
 from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.core.codec import from_row
 from unpoison.errors import InputError, clip
-from unpoison.io.journal import read_rows
+from unpoison.io.output import read_rows
 from unpoison.types import Verdict
 from unpoison.utils.files import lock_file
 

@@ -31,7 +31,7 @@ from unpoison.errors import InputError, clip
 from unpoison.io.rows import moment_of
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
 from unpoison.models.loading import answer_judge
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 
 __all__ = [
     "ATTACKS",

@@ -30,7 +30,7 @@ from unpoison.models.cache import CachedEncoder, CachedGenerator
 from unpoison.models.loading import answer_judge, load_encoder, load_generator, load_nli
 from unpoison.models.prompts import PromptStyle
 from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
-from unpoison.runtime.limits import Limits
+from unpoison.runtime.driver import Limits
 from unpoison.sources import Sources
 from unpoison.types import Passage
 from unpoison.utils.checks import at_least, within

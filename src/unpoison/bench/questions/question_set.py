@@ -17,7 +17,7 @@ import numpy as np
 from unpoison.bench.evaluation.matchers import contains_either
 from unpoison.bench.questions.facts import Fact, facts_of
 from unpoison.errors import InputError, clip
-from unpoison.io.journal import write_rows
+from unpoison.io.output import write_rows
 from unpoison.types import Passage
 
 __all__ = [
@@ -143,7 +143,7 @@ def _passage(document: QuestionDocument, section: DocumentSection, paragraphs: S
     )
 
 
-PREFERRED = ("number", "answer", "year", "name", "value", "gap")
+PREFERRED = ("answer", "value", "gap")
 """Kinds in the order in which a document's questions are taken."""
 
 PER_DOCUMENT = 200
@@ -221,7 +221,7 @@ def make_questions(documents: Sequence[QuestionDocument], count: int = 100, *, s
     if not questions:
         raise InputError(
             f"no question can be made of {len(documents)} documents with {len(passages)} passages: no sentence in them "
-            "states a number, a name or an entry that the rules read; give more documents"
+            "states a number or an entry that the rules read; give more documents"
         )
     return QuestionSet(tuple(questions.values()), tuple(passages))
 
@@ -306,7 +306,7 @@ def _other_numbers(fact: Fact, rng: np.random.Generator) -> list[str]:
     digits = "".join(c for c in words[number] if c.isdigit() or c == ".").strip(".")
     if digits.count(".") > 1 or not digits or "-" in words[number] or ":" in words[number]:
         return [_change_digits(fact.answer, rng) for _ in range(TRIES)]
-    if fact.kind == "year" or (len(digits) == 4 and "." not in digits and 1500 <= int(digits) <= 2100):
+    if len(digits) == 4 and "." not in digits and 1500 <= int(digits) <= 2100:
         values = [str(int(digits) + int(step)) for step in rng.permutation([-9, -6, -4, -3, -2, 2, 3, 4, 6])]
     else:
         decimals = len(digits.partition(".")[2])

@@ -24,7 +24,7 @@ from threading import Lock
 from typing import Any
 
 from unpoison.errors import InputError
-from unpoison.io import journal as json_lines
+from unpoison.io import output as json_lines
 from unpoison.utils.files import Closing
 
 __all__ = ["PlantRecord", "RunHistory", "RunJournal"]

@@ -100,8 +100,7 @@ def claims_of(
     voices: Sequence[Voice],
     *,
     asks: bool = False,
-    share: float = SHARE,
-    proof: float | None = None,
+    proof: float = SHARE,
     texts: Sequence[str] = (),
 ) -> Flow[Findings]:
     """Group statements into claims, and weigh them.
@@ -111,8 +110,7 @@ def claims_of(
         statements: By position of their passage.
         voices: Of all passages.
         asks: Whether the generator compares answers itself (`relations`); otherwise rules do.
-        share: The share of the leading weight at which a rival disputes it, in (0, 1].
-        proof: The same for the guarantee, if a dispute changes nothing; `share` by default.
+        proof: The share of the leading weight that a rival needs for the guarantee, in (0, 1].
         texts: The passages, for numbers in the question ("version 4.3").
     """
     heard, given = _select_statements(statements, voices)
@@ -136,7 +134,7 @@ def claims_of(
     rival = {pair for pair, relative in related.items() if relative.rival >= LIKELY}
     against = [n for n, lead in enumerate(order) if n and frozenset((first, lead)) in rival]
     sure = [n for n in against if ballot.sure(members[order[n]])]
-    heavy = [n for n in sure if ballot.disputes(members[order[n]], members[first], share)]
+    heavy = [n for n in sure if ballot.disputes(members[order[n]], members[first])]
     made = [any(voices[i].counts for i in members[lead]) for lead in order]
     rivals = tuple(n for n in sure if n in heavy or (heavy and ballot.weigh and made[n]))
     outvoted = {
@@ -153,7 +151,7 @@ def claims_of(
     if counted and given and not rivals:
         outside = ballot.weights([i for i in heard if i not in classes[first]])
         sources = len(ballot.weights(list(heard)))
-        guarantee = withstands(ballot.weights(classes[first]), outside, ballot.trust, proof or share, sources)
+        guarantee = withstands(ballot.weights(classes[first]), outside, ballot.trust, proof, sources)
     sides = tuple(ballot.claim(wording[lead], ballot.lenders(members[lead])) for lead in order)
     return Findings(claims, status, rivals, outvoted, guarantee, counted, sides)
 
@@ -241,11 +239,11 @@ class _Ballot:
         """Whether a claim was read with enough certainty to dispute another."""
         return any(self._heard[i].no_answer <= DOUBT for i in self.lenders(members))
 
-    def disputes(self, rival: Sequence[int], first: Sequence[int], share: float) -> bool:
+    def disputes(self, rival: Sequence[int], first: Sequence[int]) -> bool:
         """Whether a claim has enough weight against the first; a source of both adds nothing to the first."""
         own, others = self.weights(rival), self.weights(first)
         alone = sum(sorted(weight for name, weight in others.items() if name not in own))
-        return bool(own) and sum(sorted(own.values())) >= share * alone - ROUNDING
+        return bool(own) and sum(sorted(own.values())) >= SHARE * alone - ROUNDING
 
     def claim(self, words: str, members: Sequence[int]) -> Claim:
         surest = sorted(members, key=lambda i: (-self.weight_of(i), -self._heard[i].confidence, i))

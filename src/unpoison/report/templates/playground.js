@@ -145,7 +145,7 @@
     }
   };
 
-  const slots = () => ["counts", "answers", "claims", "sources", "notes", "graph"].map(at);
+  const slots = () => ["counts", "answers", "claims", "sources", "notes"].map(at);
 
   const clear = () => {
     for (const slot of [...slots(), ...list.querySelectorAll(".outcome")]) slot.replaceChildren();

@@ -1,4 +1,4 @@
-"""Two attacks that texts for training and one benchmark use, by templates: `benchmarks.attacks:CorruptRag`.
+"""Two attacks that texts for training and a grid use, by templates: `benchmarks.training.attacks:CorruptRag`.
 
 CorruptRAG (Zhang et al., "Practical Poisoning Attacks against Retrieval-Augmented Generation", 2025, Section 4) calls
 the right answer outdated. AuthChain (Chang et al., "One Shot Dominance", Findings of EMNLP 2025) writes a chain of
