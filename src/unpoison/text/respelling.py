@@ -302,7 +302,7 @@ def _crowded(text: str) -> bool:
     return CROWDED * (text.count(" ") + text.count("\n")) > len(text)
 
 
-@lru_cache(maxsize=64)  # called up to three times in a row with the same block
+@lru_cache(maxsize=4)  # called up to three times in a row with the same block
 def _split_words(text: str) -> tuple[Change, ...]:
     """The white space inside words, as in "po ison", "p o i s o n" or "poi<br>son"; empty if few words are split.
 
