@@ -161,7 +161,7 @@ def make_questions(given: Mapping[str, Any], count: int, folder: Path | None) ->
         OptionError: Not one folder or file of documents.
         InputError: No question can be made of it.
     """
-    from unpoison.bench.questions import document_of, make_questions, write_questions
+    from unpoison.bench.questions.question_set import document_of, make_questions, write_questions
     from unpoison.scan.sources import read_documents
 
     def left_out(failure: UnreadDocument) -> None:

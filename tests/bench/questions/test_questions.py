@@ -14,9 +14,14 @@ from hypothesis import strategies as st
 
 from unpoison.bench.evaluation.datasets import load
 from unpoison.bench.evaluation.matchers import contains_either
-from unpoison.bench.questions import document_of, make_questions, write_questions
 from unpoison.bench.questions.facts import Fact, facts_of
-from unpoison.bench.questions.question_set import false_answer, tells_apart
+from unpoison.bench.questions.question_set import (
+    document_of,
+    false_answer,
+    make_questions,
+    tells_apart,
+    write_questions,
+)
 from unpoison.errors import InputError
 
 HANDBOOK = """# Handbook

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -282,52 +282,46 @@ def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, fi
     if staged.error is not None:
         return replace(blank, stage="attack", error=staged.error)
     try:
-        done = _run_defense(staged, defense, plain, final)
+        screening, answer, calls, screened, whole = _run_defense(staged, defense, plain, final)
     except Exception as error:  # third-party code; one bad question must not end a long run
         message = str(error) if isinstance(error, UnpoisonError) else f"{type(error).__name__}: {error}"
         return replace(blank, stage="defense", error=message, unanswered=plain is not None)
-    answer, prompts = done.answer, [call for call in done.calls if call.kind == "generate"]
+    prompts = [call for call in calls if call.kind == "generate"]
     return replace(
         blank,
-        verdicts=done.screening.verdicts,
-        notes=done.screening.evidence.notes,
+        verdicts=screening.verdicts,
+        notes=screening.evidence.notes,
         answer=None if answer is None else answer.text,
         abstained=None if answer is None else answer.abstained,
         status=None if answer is None else answer.status,
         guarantee=None if answer is None else answer.guarantee,
-        screening_seconds=round(done.screening_seconds, 6),
-        seconds=round(done.seconds, 6),
+        screening_seconds=round(screened, 6),
+        seconds=round(whole, 6),
         calls=sum(call.items for call in prompts),
         prompt_tokens=_sum([call.prompt_tokens for call in prompts]),
         completion_tokens=_sum([call.completion_tokens for call in prompts]),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    screening: Screening
-    answer: Answer | None
-    calls: tuple[Call, ...]
-    screening_seconds: float
-    seconds: float
-
-
-def _run_defense(staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None) -> _Done:
+def _run_defense(
+    staged: Staged, defense: Defense, plain: Vanilla | None, final: int | None
+) -> tuple[Screening, Answer | None, tuple[Call, ...], float, float]:
+    """The screening, the answer, all calls, and the seconds of the screening and of the whole."""
     query, passages = as_query(staged.context.query), as_passages(staged.context.passages)
     began = time.perf_counter()
     if plain is not None and type(plain) is Vanilla and defense.answers_itself:
         own = defense.answer(query, passages)
         whole = time.perf_counter() - began
-        return _Done(own.screening, own, own.calls, whole, whole)
+        return own.screening, own, own.calls, whole, whole
     screening, calls = run(defense.screen_flow(query, passages), defense.models, defense.limits)
     screened = time.perf_counter() - began
     if plain is None:
-        return _Done(screening, None, calls, screened, screened)
+        return screening, None, calls, screened, screened
     if passages and not screening.kept:
         answer = Answer("I don't know.", screening, abstained=True)
     else:
         answer = plain.answer(query, screening.read[:final])
-    return _Done(screening, answer, (*calls, *answer.calls), screened, time.perf_counter() - began)
+    return screening, answer, (*calls, *answer.calls), screened, time.perf_counter() - began
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
