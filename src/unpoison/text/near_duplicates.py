@@ -100,15 +100,11 @@ class FoldedText:
 
 
 class _Compared(NamedTuple):
-    """The common words of two texts, with None for every slot, and the words of each text in the slots.
-
-    `one_word` is set if they differ in a single word only.
-    """
+    """The common words of two texts, with None for every slot, and the words of each text in the slots."""
 
     shared: tuple[str | None, ...]
     left: str
     right: str
-    one_word: bool
 
 
 class TokenDifference(NamedTuple):
@@ -142,19 +138,14 @@ def near_copies(texts: Sequence[str], read: Callable[[str], FoldedText] = Folded
         copies[tuple(text.words)].append(i)
     firsts = [where[0] for where in copies.values()]
     frames: dict[tuple[str | None, ...], tuple[dict[int, str], int]] = {}
-    settled: dict[int, set[tuple[str | None, ...]]] = defaultdict(set)  # by text, frames with one differing word
     for left, right in _candidates([folded[i] for i in firsts]):
         first, second = firsts[left], firsts[right]
-        if not settled[first].isdisjoint(settled[second]):
-            continue  # they can only differ in the same place
         compared = _compare_texts(folded[first], folded[second])
         if compared is None:
             continue
         fillings, _ = frames.setdefault(compared.shared, ({}, compared.shared.count(None)))
         for i, filling in ((first, compared.left), (second, compared.right)):
             fillings.update(dict.fromkeys(copies[tuple(folded[i].words)], filling))
-            if compared.one_word:
-                settled[i].add(compared.shared)
     ranked = [Frame(dict(sorted(fillings.items())), slots) for fillings, slots in frames.values()]
     ranked.sort(key=lambda frame: (frame.slots, next(iter(frame.fillings))))
     fewest_slots: dict[int, int] = {}  # of the frames that contain a text
@@ -196,9 +187,8 @@ def _compare_texts(left: FoldedText, right: FoldedText) -> _Compared | None:
     frame += left.words[at:]
     if not fillings:
         return None
-    one_word = [(b - a, d - c) for (a, b), (c, d) in places] == [(1, 1)]
     ours, theirs = ", ".join(first for first, _ in fillings), ", ".join(second for _, second in fillings)
-    return _Compared(tuple(frame), ours, theirs, one_word)
+    return _Compared(tuple(frame), ours, theirs)
 
 
 def differences(one: FoldedText, other: FoldedText) -> list[TokenDifference] | None:
