@@ -64,10 +64,8 @@ Exit status: 0 when the reply was understood and the document removed, 1 when no
 
 RUN_EXAMPLES = """\b
 Examples:
-  unpoison redteam redteam.yaml
   unpoison redteam redteam.yaml --journal journal.jsonl --json > results.json
-  unpoison redteam redteam.yaml --fail-if 'asr > 5%'
-  unpoison redteam redteam.yaml --report report.html
+  unpoison redteam redteam.yaml --fail-if 'asr > 5%' --report report.html
 
 Every document is recorded in the journal before it is planted. After Ctrl-C, a crash or a power cut 'unpoison redteam
 clean JOURNAL' removes the rest.
@@ -77,7 +75,6 @@ be done. With gates: 1 when a gate failed, 2 for everything else.
 
 CLEAN_EXAMPLES = """\b
 Examples:
-  unpoison redteam clean redteam.journal
   unpoison redteam clean redteam.journal --config redteam.yaml
 
 Exit status: 0 when nothing remains, 1 when documents may remain, 2 when the journal cannot be used.

@@ -41,10 +41,6 @@ def test_one_and_each_are_new():
     assert not {"a.com", "b.com", "c.com", "d.com"} & {*origins("one"), *origins("each")}
 
 
-def test_a_page_stands_on_a_host_where_anybody_writes():
-    assert set(origins("page")) == {"reddit.com/r/answers"}
-
-
 def test_known_ones_are_taken_over_in_turn_and_never_the_questions_own():
     assert sorted(set(origins("known:2"))) == ["c.com", "d.com"]
     with pytest.raises(OptionError, match=r"known:3 takes over 3 sources .* names 2"):
@@ -61,7 +57,7 @@ def test_sleepers_are_the_attackers_own_and_were_honest_before(tmp_path):
 
 @pytest.mark.parametrize("owned", ["two", "known", "known:0", "known:1000"])
 def test_a_wrong_rule_is_an_error(owned: str):
-    with pytest.raises(OptionError, match="owned must be one, each, page, known:N or sleepers:N"):
+    with pytest.raises(OptionError, match="owned must be one, each, known:N or sleepers:N"):
         Scenario("sample", owned=owned)
 
 

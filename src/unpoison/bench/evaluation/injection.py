@@ -226,9 +226,6 @@ def _at_least_one(k: int) -> int:
     return k
 
 
-OPEN_PAGE = "https://www.reddit.com/r/answers/comments/{number}"
-"""A page on an established host with user-generated content."""
-
 HONEST = 100
 """Questions for which a sleeper source was retrieved and truthful before it lies."""
 
@@ -242,9 +239,9 @@ def check_owned(owned: str) -> str:
     Raises:
         OptionError: No such rule.
     """
-    if owned in ("", "one", "each", "page") or _KNOWN.match(owned) or _SLEEPERS.match(owned):
+    if owned in ("", "one", "each") or _KNOWN.match(owned) or _SLEEPERS.match(owned):
         return owned
-    raise OptionError(f"owned must be one, each, page, known:N or sleepers:N (such as known:3), got {clip(owned)}")
+    raise OptionError(f"owned must be one, each, known:N or sleepers:N (such as known:3), got {clip(owned)}")
 
 
 def sleepers(owned: str) -> tuple[str, ...]:
@@ -285,9 +282,9 @@ def with_owners(
     """The planted texts, each with a source that the attacker holds.
 
     Args:
-        owned: `one` new source for all of them, `each` a new one for every text, `page` pages of one host where anybody
-            writes, `known:N` N sources that were seen for other questions, in turn, `sleepers:N` N of the attacker's
-            own that were honest long enough to be known; "" leaves them as they are.
+        owned: `one` new source for all of them, `each` a new one for every text, `known:N` N sources that were seen for
+            other questions, in turn, `sleepers:N` N of the attacker's own that were honest long enough to be known; ""
+            leaves them as they are.
         example: The question.
         poisons: Its planted texts.
         known: Addresses of established sources, from `frequent_sources`.
@@ -309,8 +306,6 @@ def with_owners(
             address = f"https://{names[number % len(names)]}/{name}-{number}"
         elif taken:
             address = f"{taken[number % len(taken)].rstrip('/')}/{name}-{number}"
-        elif owned == "page":
-            address = f"{OPEN_PAGE.format(number=name)}/{number}"
         else:
             address = f"https://{name}{f'-{number}' if owned == 'each' else ''}.example/{number}"
         passage = replace(candidate.passage, source=address, metadata={})

@@ -56,7 +56,7 @@ def page(report: Report) -> str:
             "results",
             "Results",
             tables=tables[:MAX_TABLES],
-            left_out=f"{cut} further tables are left out; the CSV export has all of them." if cut > 0 else "",
+            left_out=f"{cut} further tables are left out; a report in JSON has all of them." if cut > 0 else "",
         ),
         Section(
             "certified",
