@@ -12,17 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "FIGURES",
-    "FILE",
-    "PAGES",
-    "PLACE",
-    "ROOT",
-    "bring_up_to_date",
-    "load_headlines",
-    "with_figures",
-]
-
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docs" / "results" / "headlines.json"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))

@@ -83,18 +83,8 @@ def main() -> None:
 
 def in_a_process(spec: str, arguments: argparse.Namespace) -> dict[str, float | None]:
     """The costs of one defense, measured where no other has been."""
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks",
-        "costs",
-        arguments.data,
-        "--alone",
-        spec,
-        "--limit",
-        str(arguments.limit),
-    ]
-    command += ["-g", arguments.generator, "-e", arguments.encoder]
+    command = [sys.executable, "-m", "benchmarks", "costs", arguments.data, "--alone", spec]
+    command += ["--limit", str(arguments.limit), "-g", arguments.generator, "-e", arguments.encoder]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: S603  this script itself
     found: dict[str, float | None] = json.loads(done.stdout)
     return found
