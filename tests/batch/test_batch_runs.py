@@ -96,7 +96,7 @@ def test_limit_and_failures_that_are_not_all_reported(batch, tmp_path: Path):
     ("arguments", "says"),
     [
         (["-d", "gruard"], "did you mean 'guard'"),
-        (["--html", "page.html"], "need one process"),
+        (["--calibrate", "0.1"], "needs one process"),
         (["-d", "vanilla", "-e", "lexical"], "takes no --encoder"),
     ],
 )

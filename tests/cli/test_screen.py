@@ -73,7 +73,6 @@ def test_bad_rows_are_reported_counted_and_kept(run, tmp_path):
         (["-d", "simple", "-g", "nonsense"], "no generator 'nonsense'"),
         (["-d", "radar"], "radar needs a generator; give one with --generator"),
         (["-d", "simple", "-o", "/nonexistent/x.jsonl"], "/nonexistent/x.jsonl: No such file or directory"),
-        (["-d", "simple", "--html", "/nonexistent/x.html"], "/nonexistent/x.html: No such file or directory"),
     ],
 )
 def test_user_errors_are_one_line(run, rows_file, arguments, message):
@@ -87,35 +86,28 @@ def test_user_errors_are_one_line(run, rows_file, arguments, message):
 
 def test_the_input_is_never_overwritten(run, rows_file):
     before = rows_file.read_bytes()
-    for option in ("-o", "--html"):
-        result = run("screen", "-d", "simple", option, rows_file, rows_file)
-        assert result.exit_code == 2
-        assert "is the input" in result.stderr
+    result = run("screen", "-d", "simple", "-o", rows_file, rows_file)
+    assert (result.exit_code, "is the input" in result.stderr) == (2, True)
     assert rows_file.read_bytes() == before
 
 
-@pytest.mark.parametrize("defense", ["guard"])
-def test_two_runs_give_the_same_bytes(run, defense, tmp_path):
+def test_two_runs_give_the_same_bytes(run):
     path = files("unpoison") / "data" / "sample.jsonl"
-    pages = [tmp_path / "1.html", tmp_path / "2.html"]
-    first, second = (run("screen", "-d", defense, "--json", "--limit", 8, "--html", page, path) for page in pages)
+    first, second = (run("screen", "-d", "guard", "--json", "--limit", 8, path) for _ in range(2))
     assert first.exit_code == 0
     assert first.stdout_bytes == second.stdout_bytes
-    assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
 def test_hostile_text_is_text(run, tmp_path):
-    path, page = tmp_path / "rows.jsonl", tmp_path / "page.html"
+    path = tmp_path / "rows.jsonl"
     path.write_text(
         json.dumps({"query": HOSTILE, "passages": [HOSTILE, f"poison {HOSTILE}"]}) + '\n{"\\u001b[2J": 1}\n'
     )
-    result = run("screen", "-d", "simple", "--html", page, path)
+    result = run("screen", "-d", "simple", path)
     assert result.exit_code == 1
     assert "\x1b" not in result.output
     assert "\u202e" not in result.output
     assert "[bold red]" in result.stdout
-    assert "<script" not in page.read_text()
-    assert "&lt;script&gt;" in page.read_text()
 
 
 def test_lone_surrogates_do_not_stop_the_file(run, tmp_path):

@@ -63,7 +63,7 @@ def test_the_evidence_is_in_the_positions_of_all(defense: Defense) -> None:
             assert moved.shape == array.shape, name
             np.testing.assert_array_equal(moved, array, err_msg=name)
     assert Screening.from_dict(planted.to_dict()).verdicts == planted.verdicts
-    assert planted.to_html()
+    assert planted._repr_html_()
     assert planted.explain()
 
 
@@ -123,7 +123,7 @@ def test_flag_reads_it_and_says_so(defense: Defense) -> None:
     assert not [span for span in verdict.cuts if span.flagged]
     assert "flagged for prompt injection and read: 1 of 9 passages" in flagged.evidence.notes
     assert Screening.from_dict(flagged.to_dict()) == flagged
-    assert flagged.to_html()
+    assert flagged._repr_html_()
     assert f"cut {span.start}-" not in flagged.explain()
 
 

@@ -78,7 +78,7 @@ def test_the_evidence_is_in_the_positions_of_all(defense: Defense) -> None:
             copied = [COPY if i == 1 else READ[i] for i in range(len(SHARKS))]
             np.testing.assert_array_equal(planted.evidence[name][np.ix_(*[copied] * array.ndim)], array, err_msg=name)
     assert Screening.from_dict(json.loads(json.dumps(planted.to_dict()))).verdicts == planted.verdicts
-    assert planted.to_html()
+    assert planted._repr_html_()
     assert planted.explain()
 
 

@@ -105,6 +105,5 @@ def test_the_service_tells_it_and_asks_for_it() -> None:
         assert guarantee_sentence(1, 6) in client.post("/play/answer", json=body).text
 
 
-def test_the_pages_show_it() -> None:
-    assert guarantee_sentence(1, 6) in vote().screen(QUESTION, PARIS + LYON).to_html()
+def test_the_explanation_shows_it() -> None:
     assert guarantee_sentence(1, 6) in vote().screen(QUESTION, PARIS + LYON).explain()

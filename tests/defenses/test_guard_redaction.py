@@ -278,7 +278,7 @@ def test_guard_redacts_anything(texts: list[str]) -> None:
         left = injection(text)
         assert left.probability <= THRESHOLD or (left.probability < STRONG and left.quote.endswith("?"))
         assert canonical(text).text == text
-    assert screening.to_html()
+    assert screening._repr_html_()
     assert screening.explain()
 
 

@@ -22,7 +22,6 @@ from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span
 from unpoison.report.document import Section, Table, document
 from unpoison.report.pages import resource
-from unpoison.report.rendering import page as page_of_screenings
 from unpoison.scan.audit_report import audit_page
 from unpoison.scan.findings import Finding, Scan
 from unpoison.scan.report import page as page_of_scan
@@ -60,13 +59,8 @@ def screening() -> Screening:
     )
 
 
-def test_screenings() -> None:
-    fields = ["text0", "text1", "title", "source", "defense", "question", "reason", "parameter", "note"]
-    one = screening()
-    text = page_of_screenings([one, one], hostile("remark"))
-    check(text, [*fields, "rival", "claim", "span", "title-span", "remark"])
-    assert LINK in Page(text).words
-    check(one.to_html(), fields)
+def test_the_table_of_a_notebook() -> None:
+    check(screening()._repr_html_(), ["text0", "text1", "source", "defense", "reason", "parameter"])
 
 
 def test_reports_in_every_part() -> None:

@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.report.rendering import excerpt, explain, page, plain
+from unpoison.report.document import document
+from unpoison.report.rendering import excerpt, explain, plain
 from unpoison.types import Evidence, Passage, Query, Screening
 
 HOSTILE = (
@@ -110,7 +111,7 @@ def test_explain_is_safe_for_a_terminal():
 
 
 def test_the_policy_forbids_all_but_the_one_style():
-    text = page([screening(["a", "b"], [0])])
+    text = document("t", [])
     reader = Reader(text)
     policy = next(a["content"] for a in reader.named("meta") if a.get("http-equiv") == "Content-Security-Policy")
     style = re.search("<style>(.*?)</style>", text, re.DOTALL)

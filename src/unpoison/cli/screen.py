@@ -36,19 +36,12 @@ from unpoison.defenses import load_defense
 from unpoison.defenses.guard.checks import calibrate_threshold
 from unpoison.errors import OptionError
 from unpoison.io.files import open_source
-from unpoison.io.output import Writer, check_output
+from unpoison.io.output import Writer
 from unpoison.io.rows import with_results
-from unpoison.report.rendering import page
 from unpoison.types import Screening
 from unpoison.utils.plain_text import count_noun
 
 __all__ = ["EXAMPLES", "screen"]
-
-MAX_PAGES = 50
-"""Maximum number of screenings on one HTML page."""
-
-MAX_PAIRS = 10_000_000
-"""Screenings on the page hold their similarities in memory: no more than this many pairs of passages together."""
 
 MAX_REPORTED = 20
 """Failures of a file in parts that appear on standard error; the output has all of them."""
@@ -68,7 +61,7 @@ Examples:
   unpoison screen --calibrate 0.02 retrieved.jsonl
   unpoison screen -d grada:alpha=0.3,keep=3 retrieved.jsonl
   unpoison screen -d ragdefender -e minilm --json retrieved.parquet > screened.jsonl
-  retrieve "who is it" | unpoison screen -d trustrag --html page.html -
+  retrieve "who is it" | unpoison screen -d trustrag -
 
 With --workers or --engine a file is screened in parts, in order. After an interruption the same command resumes;
 finished parts are in OUTPUT.part until then.
@@ -90,7 +83,6 @@ def screen(
     limit: Limit = None,
     as_json: AsJson = False,
     output: Output = None,
-    html: Annotated[Path | None, option("FILE", f"Also write one page with the first {MAX_PAGES} screenings.")] = None,
     workers: Annotated[int | None, option("N", "Screen N parts of the file concurrently.", min=1)] = None,
     engine: Annotated[
         EngineChoice, option("", "local: processes, or threads where models are asked over the network; ray: Ray Data.")
@@ -108,8 +100,8 @@ def screen(
     stop the file: it is reported with its line number, counted, and written with "error".
     """
     if workers is not None or engine is not EngineChoice.LOCAL:
-        if html is not None or calibrate is not None:
-            raise OptionError("--html and --calibrate need one process; leave out --workers and --engine")
+        if calibrate is not None:
+            raise OptionError("--calibrate needs one process; leave out --workers and --engine")
         screener = BatchScreener(
             defense=defense,
             encoder=encoder,
@@ -127,9 +119,6 @@ def screen(
         sources=sources,
     )
     learn_sources(chosen, learn)
-    if html is not None:
-        check_output(html, file)
-    drawn, pairs = list[Screening](), 0
     with open_source(file) as source, Writer(output, file, to_stdout=as_json and calibrate is None) as writer:
         counts, screenings = RowCounts(source.name), list[Screening]()
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
@@ -144,16 +133,9 @@ def screen(
             writer.write(with_results(outcome.record.fields, screening=outcome.result.summary()))
             if not writer.active:
                 show(screening_table(outcome.result), "")
-            pairs += len(outcome.result.passages) ** 2
-            if html is not None and len(drawn) < MAX_PAGES and pairs <= MAX_PAIRS:
-                drawn.append(outcome.result)
     if calibrate is not None:
         _show_threshold(screenings, calibrate, as_json=as_json)
         raise typer.Exit(counts.exit_code)
-    if html is not None:
-        remark = f"The first {len(drawn)} of {counts.done} screenings." if len(drawn) < counts.done else ""
-        html.write_text(page(drawn, remark), encoding="utf-8")
-        say(f"wrote {html}. {remark}")
     say(counts.summary("screened"))
     raise typer.Exit(status_of_sources(chosen, counts.exit_code))
 

@@ -168,11 +168,6 @@ class Screening:
         kept = f"kept {list(self.kept_indices)} of {len(self.passages)} passages"
         return f"Screening({self.defense!r}, {clip(self.query)}, {kept})"
 
-    def to_html(self) -> str:
-        """One self-contained page with every verdict and reason, escaped."""
-        html: str = import_module(DRAWING).page([self])
-        return html
-
     def summary(self) -> dict[str, Any]:
         """The fields of output rows: defense, kept positions and texts, verdicts, notes, and `SUMMARY`."""
         fields: dict[str, Any] = {

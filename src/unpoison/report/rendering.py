@@ -22,7 +22,6 @@ __all__ = [
     "claim_line",
     "excerpt",
     "explain",
-    "page",
     "plain",
     "preview",
     "sides",
@@ -110,16 +109,6 @@ def claim_line(claim: Claim) -> str:
 def sides(contest: Contest) -> str:
     """Passages of rival answers: "[0, 2] against [5]"."""
     return excerpt(" against ".join(str(list(rival.passages)) for rival in contest.rivals), 300)
-
-
-def page(screenings: Sequence[Screening], remark: str = "") -> str:
-    """One HTML page that needs nothing else: for each screening every verdict and the notes.
-
-    Args:
-        screenings: Any number; more than one get an index.
-        remark: A sentence under the heading, such as how many screenings were left out.
-    """
-    return render("screenings.html", screenings=screenings, remark=remark, **HELPERS)
 
 
 class SourceRow(NamedTuple):
