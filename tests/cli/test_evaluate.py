@@ -125,6 +125,7 @@ def test_bad_rows_are_listed_and_the_rest_is_measured(run, tmp_path):
         (("--report", "r.txt", "sample"), "a report must end in .html"),
         (("--preset", "trustrag-table6", "sample"), "did you mean 'trustrag-table-6'"),
         (("--preset", "radar-table-17", "sample"), "--stream timeline"),
+        (("--preset", "radar-table-1", "--limit", 1, "sample"), "needs a generator; give one with -g"),
         (("--config", "absent.yaml"), "cannot be read"),
     ],
 )
@@ -134,12 +135,6 @@ def test_what_cannot_be_done(run, tmp_path, arguments, message):
     assert message in result.stderr
     assert len(lines(result.stdout)) == 0
     assert not (tmp_path / "unpoison-runs").exists()
-
-
-def test_a_preset_that_needs_a_generator_says_so(run):
-    result = run("evaluate", "--preset", "radar-table-1", "--limit", 1, "sample")
-    assert result.exit_code == 2
-    assert "needs a generator; give one with -g" in result.stderr
 
 
 def test_over_time_static_stands_beside_dynamic(run, tmp_path):
