@@ -35,6 +35,7 @@ MADE_WHEN_RUN = {
     "bench/attacks/claims.py": "an escaped answer",
     "text/prompt_injection.py": "classes of characters",
     "text/values.py": "rows of one table, each repetition bounded; a megabyte of digits is tried in tests/text",
+    "text/questions.py": "rows of one table of words, tried at the beginning of a word only",
     "text/injection_rules.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "sources/policy.py": "escaped parts of a policy's own pattern, each in an atomic group",
