@@ -31,7 +31,7 @@ help: ## show the targets
 demo: .venv/core.stamp ## attack and defend the built-in sample: no key, no download of models
 	$(BIN)/unpoison demo
 
-test: .venv/test.stamp ## run the tests; those that need a package of another extra are skipped and counted
+test: .venv/test.stamp ## run the tests; those that take long or need a package of another extra are skipped and counted
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 seeded: .venv/dev.stamp ## what a seed decides, on every kernel that the processor can run, with one thread and two

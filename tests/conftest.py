@@ -3,7 +3,7 @@
 `@pytest.mark.needs("torch", "transformers")` on a test, or `pytestmark = pytest.mark.needs(...)` in a module, which may
 then import these packages at its top: both are skipped where one of them is not installed. A fixture calls
 `needs.need`. The summary counts them. With `UNPOISON_NEEDS=all` in the environment, as `make check` sets it, such a
-skip is a failure.
+skip is a failure, and tests with `@pytest.mark.slow` run; without it these are skipped and counted too.
 """
 
 from __future__ import annotations
@@ -64,7 +64,12 @@ def _needs_of(path: Path) -> Iterator[str]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("slow") and os.environ.get("UNPOISON_NEEDS") != "all":
+        pytest.skip(SLOW)
     need(*(name for mark in item.iter_markers("needs") for name in mark.args))
+
+
+SLOW = "takes long: `make check` runs it, or UNPOISON_NEEDS=all"
 
 
 def _absences(reporter: Any) -> Counter[str]:
@@ -78,6 +83,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         named = ", ".join(f"{package} {count}" for package, count in sorted(absences.items()))
         terminalreporter.section("packages that are not installed")
         terminalreporter.line(f"{absences.total()} tests and modules of tests skipped: {named}")
+    skipped = terminalreporter.stats.get("skipped", ())
+    if slow := sum(SLOW in str(report.longrepr) for report in skipped):
+        terminalreporter.line(f"{slow} tests skipped that take long; `make check` runs them")
 
 
 @pytest.hookimpl(trylast=True)

@@ -55,6 +55,7 @@ def tutorial(page: Path) -> Any:
     return pytest.param(page, id=page.stem, marks=pytest.mark.needs(*packages))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [tutorial(page) for page in TUTORIALS])
 def test_a_tutorial_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
     unshown = list[str]()

@@ -2,17 +2,18 @@
 
 import ast
 import importlib.util
-import io
-import tokenize
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from code_lines import code_lines
 from unpoison.core import registry
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "unpoison"
 
 
+@cache
 def imported_at_once(module: str) -> set[str]:
     """What of the package is imported with a module: by its statements outside functions, not for types alone."""
     path = Path(importlib.util.find_spec(module).origin)
@@ -41,23 +42,7 @@ def closure(module: str) -> tuple[int, int]:
         if (name := waiting.pop()) not in seen:
             seen.add(name)
             waiting += imported_at_once(name)
-    return len(seen), sum(lines_of_code(Path(importlib.util.find_spec(name).origin)) for name in seen)
-
-
-def lines_of_code(path: Path) -> int:
-    """Lines that hold something else than comments and docstrings."""
-    text = path.read_text(encoding="utf-8")
-    strings = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr))
-    prose = {n for node in strings if isinstance(node.value, ast.Constant) for n in lines_between(node)}
-    empty = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return len(
-        {n for token in tokens if token.type not in empty for n in range(token.start[0], token.end[0] + 1)} - prose
-    )
-
-
-def lines_between(node: ast.Expr) -> range:
-    return range(node.lineno, node.end_lineno + 1)
+    return len(seen), sum(code_lines(Path(importlib.util.find_spec(name).origin)) for name in seen)
 
 
 DEFENSES = {"unpoison.defenses.grada": (32, 4_200)} | {

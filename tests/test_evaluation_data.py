@@ -112,6 +112,7 @@ def test_what_is_packed_is_bounded(name: str, pack: object, monkeypatch: pytest.
         list(strings_of(pack(b"a" * 1001), name))
 
 
+@pytest.mark.slow
 def test_committed_recipes_hold_no_text_of_others() -> None:
     def texts(value: object) -> list[str]:
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

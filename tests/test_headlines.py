@@ -80,12 +80,14 @@ def again(groups: headlines.Groups, names: list[str]) -> dict[str, tuple[float, 
     return differ
 
 
+@pytest.mark.slow
 def test_the_samples_numbers_are_still_so() -> None:
     names = [name for name, claim in CLAIMS.items() if not claim.needs_data]
     assert len(names) == 5
     assert again(headlines.groups_of({name: CLAIMS[name] for name in names}, Path()), names) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_the_datas_numbers_are_still_so(shared_data: Path) -> None:
     names = [name for name, claim in CLAIMS.items() if claim.needs_data and claim.repeatable]

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-import io
 import re
 import subprocess
 import sys
-import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 from typer.main import get_command
 
 import unpoison
+from code_lines import code_lines
 from unpoison.cli import COMMANDS, app
 from unpoison.core import registry
 from unpoison.defenses.base import ScreeningOptions
@@ -39,21 +38,6 @@ BUDGETS = {
     "words in docs": 60_000,
 }
 """The most that there may be of each. Lower a number where it is undercut by much; a higher one needs a reason."""
-
-
-def code_lines(path: Path) -> int:
-    """Lines that hold code: no blanks, no comments, no docstrings."""
-    text = path.read_text(encoding="utf-8")
-    docstrings = set[int]()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    nothing = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-    lines = set[int]()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in nothing:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines - docstrings)
 
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))

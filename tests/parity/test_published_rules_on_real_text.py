@@ -15,6 +15,7 @@ RELEASED = ("sklearn", "nltk", "rouge_score")
 
 
 @pytest.mark.shared_data
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

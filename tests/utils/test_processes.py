@@ -74,6 +74,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_whichever_process_is_killed_at_any_moment_it_is_told_and_never_waited_for(tmp_path: Path):
     script = tmp_path / "killing.py"
