@@ -55,7 +55,7 @@ FEWEST = 2
 FAMILY = 8
 """A family of more injections counts as the root of this ratio."""
 
-FLAGGED = 0.01
+FLAGGED = 0.009
 """The share of the harmless texts of families left out that the threshold flags."""
 
 SHARES = (0.002, 0.005, 0.01, 0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import threading
 from types import SimpleNamespace
@@ -76,13 +77,17 @@ def test_its_opinion_adds_to_what_is_in_doubt(opinions, odds, cut):
     assert [PASSAGE[span.start : span.end].strip() for span in verdict.cuts] == cut
 
 
-def test_it_clears_nothing_that_the_linear_model_found(opinions):
-    model = opinions(-9.0)
+def test_the_log_odds_of_both_models_are_added(opinions):
+    model = opinions(-1.0)
     suspected = "(the linear model says 0.4)"
-    assert injection(f"{suspected} {CLEAN} {DOUBTFUL}") == linear_injection(suspected)._replace(
-        probability=pytest.approx(0.4)
-    )
+    assert injection(f"{suspected} {CLEAN} {DOUBTFUL}").probability == pytest.approx(1 / (1 + 1.5 * math.e))
     assert model.asked == [suspected, DOUBTFUL]
+
+
+def test_decoys_do_not_hide_what_it_does_not_read(opinions):
+    opinions(-99.0)
+    decoys = [f"(the linear model says 0.3{number})" for number in range(1, MAX_DOUBTS + 1)]
+    assert injection(f"{' '.join(decoys)} (the linear model says 0.25)").probability == 0.25
 
 
 def test_it_reads_the_most_suspicious_stretches_of_a_text_and_no_more(opinions):
@@ -102,7 +107,7 @@ def test_it_never_reads_on_the_thread_of_the_event_loop(opinions):
 
 def test_more_doubt_is_never_less_likely(opinions):
     found = []
-    for odds in (-2.0, 0.0, 2.0, 8.0):
+    for odds in (-4.0, 0.0, 2.0, 8.0):
         opinions(odds)
         found.append(injection(DOUBTFUL).probability)
     assert found == sorted(found)

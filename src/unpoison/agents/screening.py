@@ -31,7 +31,7 @@ from unpoison.screener.injections import DOUBT, injection, injections
 from unpoison.sources.trust import Level, trust
 from unpoison.text import prompt_injection as linear
 from unpoison.text.canonical import canonical_lines
-from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, STRONG, unsupported_language
+from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, unsupported_language
 from unpoison.utils.plain_text import excerpt
 
 __all__ = ["Policy", "ScreenedResult", "ToolScreener", "screen_tool_result", "with_line"]
@@ -262,8 +262,8 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
                 quote = quotable(injection(text).quote, MAX_QUOTE_CHARS)
                 found[i] = _Found(own, Reason.of(PROMPT_INJECTION, quote=quote), False)
         if len(group) > 1:
-            weak = [(i, text) for i, text in group if i not in found or found[i].probability < STRONG]
-            found.update(_split(weak, max(threshold, SPLIT)))
+            uncertain = [(i, text) for i, text in group if i not in found or found[i].probability < SPLIT]
+            found.update(_split(uncertain, max(threshold, SPLIT)))
     short = [(i, leaf.text) for i, leaf in enumerate(leaves) if len(leaf.text) <= MAX_SHORT_CHARS and i not in found]
     for group in _groups(short):
         if len(group) > 1:

@@ -1,8 +1,10 @@
 """The transformer of the package unpoison-reader, which judges stretches of which the linear model is unsure.
 
-`screener.injections` adds its log-odds to those of `text.prompt_injection`. It reads one window of tokens around a
-stretch, each as a run of its own: an int8 graph scales its numbers by all that is in a run, and no text may change how
-another is judged. `benchmarks/training/train_injection_model.py` trains and exports it.
+`screener.injections` adds its log-odds to those of `text.prompt_injection`. It reads a stretch alone and within its
+line, since an order in an honest line looks honest, and a piece of an honest line looks like an order. Each window of
+tokens is a run of its own: an int8 graph scales its numbers by all that is in a run, and no text may change how another
+is judged.
+`benchmarks/training/train_injection_model.py` trains and exports it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ WINDOW = 94
 """Tokens of a window, without the marks around it."""
 
 REACH = 600
-"""Characters on both sides of a stretch of which a window is cut."""
+"""Characters of a line on both sides of a stretch that may be read with it."""
 
 FILES = ("model.onnx", "tokenizer.json")
 
@@ -46,7 +48,7 @@ class Stretch(NamedTuple):
 
 
 class InjectionModel:
-    """Judges stretches of texts, each in a window of its surroundings.
+    """Judges stretches of texts.
 
     Args:
         folder: It holds `model.onnx`, `tokenizer.json`, and `injection.json` with the hashes of both.
@@ -69,27 +71,32 @@ class InjectionModel:
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
     def log_odds(self, stretches: Sequence[Stretch], /) -> NDArray[np.float64]:
-        """The log-odds that each of n stretches is a prompt injection, shape (n,); those of a text without a token too.
+        """The log-odds that each of n stretches is a prompt injection: the mean of both readings, shape (n,).
 
         Two calls give the same bytes on one machine. Time is linear in the number of stretches.
 
         Raises:
             ModelError: The model failed, or made a value that is not finite.
         """
-        odds = np.array([self._run(self._window(stretch)) for stretch in stretches], float)
+        odds = np.array([self._judge(*stretch) for stretch in stretches], float)
         if not np.isfinite(odds).all():
             raise ModelError(f"{self.name} made a value that is not finite; install the package again")
         return odds
 
-    def _window(self, stretch: Stretch) -> list[int]:
+    def _judge(self, text: str, start: int, end: int) -> float:
+        first = text.rfind("\n", max(0, start - REACH), start) + 1 or max(0, start - REACH)
+        last = text.find("\n", end, end + REACH)
+        line = text[first : last if last >= 0 else end + REACH]
+        alone, within = self._window(text[start:end]), self._window(line, start - first, end - first)
+        odds = self._run(alone)
+        return odds if within == alone else (odds + self._run(within)) / 2
+
+    def _window(self, text: str, start: int = 0, end: int | None = None) -> list[int]:
         """The tokens of a stretch, with as many on both sides as a window holds; the first ones of a long stretch."""
-        begin = max(0, stretch.start - REACH)
         with self._lock:
-            encoded = self._tokenizer.encode(
-                encodable(stretch.text[begin : stretch.end + REACH]), add_special_tokens=False
-            )
-        inside = [i for i, (start, end) in enumerate(encoded.offsets)
-                  if begin + end > stretch.start and begin + start < stretch.end] or [0]  # fmt: skip
+            encoded = self._tokenizer.encode(encodable(text), add_special_tokens=False)
+        last = len(text) if end is None else end
+        inside = [i for i, (begin, stop) in enumerate(encoded.offsets) if stop > start and begin < last] or [0]
         middle = min((inside[0] + inside[-1] + 1) // 2, inside[0] + WINDOW // 2)
         first = max(0, min(middle - WINDOW // 2, len(encoded.ids) - WINDOW))
         return [self._first, *encoded.ids[first : first + WINDOW], self._last]

@@ -71,11 +71,8 @@ class Detector(Protocol):
         """The language or script of a text, if it is not supported; else None."""
 
 
-DOUBT = 0.02
+DOUBT = 0.01
 """The probability by the linear model from which the transformer reads a stretch; it does not read strong evidence."""
-
-WEIGHT = 0.5
-"""The share of the transformer's log-odds that is added to those of the linear model where they are positive."""
 
 MAX_DOUBTS = 4
 """Stretches of a text that the transformer reads, the most suspicious first."""
@@ -106,33 +103,34 @@ def _is_unsure(probability: Any) -> Any:
 def _second_opinions(texts: Sequence[str]) -> list[Injection]:
     """The worst stretch of each text by both models; each text holds one that is in doubt.
 
-    The transformer only adds: no text around a stretch, and nothing that it does not know, clears what the linear model
-    found.
+    Their log-odds are added. A stretch that the transformer did not read keeps the linear model's probability, so that
+    decoys hide nothing.
     """
     model = shipped_injection_model()
     assert model is not None  # noqa: S101  it was asked for
     doubts = [_doubts(text) for text in texts]
     odds = iter(
-        model.log_odds([Stretch(text, found.start, found.end) for text, some in zip(texts, doubts) for found in some])
+        model.log_odds([Stretch(text, one.start, one.end) for text, (read, _) in zip(texts, doubts) for one in read])
     )
-    return [max([_raised(found, next(odds)) for found in some], key=attrgetter("probability")) for some in doubts]
+    return [
+        max([*(_weighed(found, next(odds)) for found in read), unread], key=attrgetter("probability"))
+        for read, unread in doubts
+    ]
 
 
-def _raised(found: Injection, odds: float) -> Injection:
-    against = (1 - found.probability) / found.probability * math.exp(-WEIGHT * max(odds, 0.0))
+def _weighed(found: Injection, odds: float) -> Injection:
+    against = (1 - found.probability) / found.probability * math.exp(min(-odds, 50.0))
     return found._replace(probability=1 / (1 + against))
 
 
-def _doubts(text: str) -> list[Injection]:
-    """The stretches of a text that are in doubt, the most suspicious first; each is blanked to find the next."""
-    found = list[Injection]()
-    while len(found) < MAX_DOUBTS:
-        worst = linear.injection(text)
-        if worst.probability < DOUBT:
-            break
+def _doubts(text: str) -> tuple[list[Injection], Injection]:
+    """The stretches of a text that are in doubt, the most suspicious first, and the worst of the rest."""
+    found, worst = list[Injection](), linear.injection(text)
+    while worst.probability >= DOUBT and len(found) < MAX_DOUBTS:
         found.append(worst)
         text = text[: worst.start] + " " * (worst.end - worst.start) + text[worst.end :]
-    return found
+        worst = linear.injection(text)
+    return found, worst
 
 
 class _BuiltIn:

@@ -193,7 +193,7 @@ def _block_end(text: str, start: int) -> int:
 def _respell_stretch(block: str, trace: Trace) -> tuple[str, float]:
     """A respelled block, and the number of changes per word."""
     text, changes = block, 0
-    words = len(WORD.findall(text)) or 1
+    words = len(WORD.findall(MARKUP.sub(" ", text))) or 1
 
     def put(found: Sequence[Change], weight: int = SPELLING) -> None:
         nonlocal text, changes
