@@ -26,14 +26,14 @@ PACKAGE = ROOT / "src" / "unpoison"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 BUDGETS = {
-    "lines of code in src": 42_500,
-    "modules in src": 368,
-    "modules with one importer": 70,
-    "lines of code in tests": 32_700,
+    "lines of code in src": 38_500,
+    "modules in src": 315,
+    "modules with one importer": 55,
+    "lines of code in tests": 30_300,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,
-    "names in unpoison.__all__": 24,
+    "names in unpoison.__all__": 20,
     "words in README.md": 900,
     "words in docs": 60_000,
 }
