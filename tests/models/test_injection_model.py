@@ -54,13 +54,16 @@ def place(words: str, text: str = TEXT) -> Stretch:
     return Stretch(text, text.index(words), text.index(words) + len(words))
 
 
-def test_a_stretch_is_read_alone_and_within_its_line(model):
+def test_a_stretch_is_read_alone_within_its_line_and_in_its_surroundings(model):
     paris = "paris is not old"
-    alone = model._run(model._window(paris))
-    assert model.log_odds([place(paris), place(paris, f"tower\n{paris}\nriver")]).tolist() == [
-        (alone + model._run(model._window(TEXT, *place(paris)[1:]))) / 2,
-        alone,
-    ]
+    text = f"the capital of france\nriver {paris}\nlarge city in lyon"
+    alone = model._run(model._window(paris, 0, len(paris)))
+    line = model._run(model._window(f"river {paris}", 6, 22))
+    around = model._run(model._window(text, *place(paris, text)[1:]))
+    assert len({alone, line, around}) > 1
+    assert model.log_odds([place(paris, text), place(paris, paris)]).tolist() == pytest.approx(
+        [(alone + line + around) / 3, alone]
+    )
 
 
 def test_a_window_has_the_surroundings_that_it_can_hold_and_nothing_else(model):
@@ -69,7 +72,7 @@ def test_a_window_has_the_surroundings_that_it_can_hold_and_nothing_else(model):
     assert len(window) == 10
     assert model._window(TEXT.replace("the city ?", "tower"), *paris) == window
     assert model._window(TEXT.replace("old .", "old tower ."), *paris) != window
-    assert model._window(TEXT)[1:] == model._window(TEXT, 0, 15)[1:]  # of a long stretch the beginning
+    assert model._window(TEXT, 0, len(TEXT)) == model._window(TEXT, 0, 15)  # of a long stretch the beginning
 
 
 def test_no_text_changes_how_another_is_judged(model):
@@ -80,7 +83,7 @@ def test_no_text_changes_how_another_is_judged(model):
 
 
 def test_a_mark_of_the_model_in_a_text_is_text(model):
-    assert model._last not in model._window("paris [SEP] lyon")[1:-1]
+    assert model._last not in model._window("paris [SEP] lyon", 0, 16)[1:-1]
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])

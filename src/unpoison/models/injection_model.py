@@ -1,10 +1,9 @@
 """The transformer of the package unpoison-reader, which judges stretches of which the linear model is unsure.
 
-`screener.injections` adds its log-odds to those of `text.prompt_injection`. It reads a stretch alone and within its
-line, since an order in an honest line looks honest, and a piece of an honest line looks like an order. Each window of
-tokens is a run of its own: an int8 graph scales its numbers by all that is in a run, and no text may change how another
-is judged.
-`benchmarks/training/train_injection_model.py` trains and exports it.
+`screener.injections` adds its log-odds to those of `text.prompt_injection`. It reads a stretch alone, within its line
+and in its surroundings: an order in honest text looks honest, and a piece of honest text looks like an order. Each
+window of tokens is a run of its own: an int8 graph scales its numbers by all that is in a run, and no text may change
+how another is judged. `benchmarks/training/train_injection_model.py` trains and exports it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ WINDOW = 94
 """Tokens of a window, without the marks around it."""
 
 REACH = 600
-"""Characters of a line on both sides of a stretch that may be read with it."""
+"""Characters on both sides of a stretch of which a window is cut."""
 
 FILES = ("model.onnx", "tokenizer.json")
 
@@ -71,7 +70,7 @@ class InjectionModel:
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
     def log_odds(self, stretches: Sequence[Stretch], /) -> NDArray[np.float64]:
-        """The log-odds that each of n stretches is a prompt injection: the mean of both readings, shape (n,).
+        """The log-odds that each of n stretches is a prompt injection: the mean of its readings, shape (n,).
 
         Two calls give the same bytes on one machine. Time is linear in the number of stretches.
 
@@ -84,19 +83,18 @@ class InjectionModel:
         return odds
 
     def _judge(self, text: str, start: int, end: int) -> float:
-        first = text.rfind("\n", max(0, start - REACH), start) + 1 or max(0, start - REACH)
-        last = text.find("\n", end, end + REACH)
-        line = text[first : last if last >= 0 else end + REACH]
-        alone, within = self._window(text[start:end]), self._window(line, start - first, end - first)
-        odds = self._run(alone)
-        return odds if within == alone else (odds + self._run(within)) / 2
+        first, last = max(0, start - REACH), min(len(text), end + REACH)
+        line = text.rfind("\n", first, start) + 1 or first, text.find("\n", end, last)
+        parts = (start, end), (line[0], line[1] if line[1] >= 0 else last), (first, last)
+        windows = [self._window(text[begin:stop], start - begin, end - begin) for begin, stop in parts]
+        odds = [self._run(window) for window in windows]
+        return sum(odds) / len(odds)
 
-    def _window(self, text: str, start: int = 0, end: int | None = None) -> list[int]:
+    def _window(self, text: str, start: int, end: int) -> list[int]:
         """The tokens of a stretch, with as many on both sides as a window holds; the first ones of a long stretch."""
         with self._lock:
             encoded = self._tokenizer.encode(encodable(text), add_special_tokens=False)
-        last = len(text) if end is None else end
-        inside = [i for i, (begin, stop) in enumerate(encoded.offsets) if stop > start and begin < last] or [0]
+        inside = [i for i, (begin, stop) in enumerate(encoded.offsets) if stop > start and begin < end] or [0]
         middle = min((inside[0] + inside[-1] + 1) // 2, inside[0] + WINDOW // 2)
         first = max(0, min(middle - WINDOW // 2, len(encoded.ids) - WINDOW))
         return [self._first, *encoded.ids[first : first + WINDOW], self._last]
