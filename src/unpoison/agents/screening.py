@@ -214,10 +214,10 @@ def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSetting
         text, own = leaves[i].text, found.get(i)
         if own is None:
             new, parts = RedactedText(cut(text, [], hidden[i]), tuple(hidden[i]))
-        elif own.whole:
-            new, parts = RedactedText(MARK, (RedactedPart(0, len(text), own.probability, own.reason), *hidden[i]))
         else:
             new, parts = redact(text, settings.threshold, hidden[i])
+            if own.whole or len(parts) == len(hidden[i]):  # what has no place of its own goes as a whole
+                new, parts = RedactedText(MARK, (RedactedPart(0, len(text), own.probability, own.reason), *hidden[i]))
         cuts += [ToolCut(leaves[i].path, part.start, part.end, part.reason, part.probability) for part in sorted(parts)]
         if new != text and settings.action != "flag":
             changes.append((leaves[i], new))

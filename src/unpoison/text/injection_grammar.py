@@ -38,7 +38,9 @@ POLITE = "please|plz|pls|kindly|and|now|then|so|just|simply|also|instead|immedia
 
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0900-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_SENTENCE = r"(?:^|\x00\n\n|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])'|[\u3002\uff01\uff1f\uff0c\u300c\u3001\u8bf7\u8acb])"
+_SENTENCE = (
+    r"(?:^\s?|\x00\n\n|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])'|[\u3002\uff01\uff1f\uff0c\u300c\u3001\u8bf7\u8acb])"
+)
 _LINE = re.compile(rf"{_SENTENCE}(?:(?:{POLITE})[^\w.!?]{{1,2}}){{0,2}}$")
 _CLAUSE = re.compile(rf"{_SENTENCE}$|\w_$|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$")
 
