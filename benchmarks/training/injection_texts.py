@@ -37,11 +37,11 @@ BLIND = "orders_first_blind"
 PLANTED = 0.3
 """The share of our own injections that is planted in a clean passage or a tool's result once more."""
 
-WRITTEN = ("field", "people", "european", "world", "records", "tester", "second", "agents", "crowd")
-"""Files of wordings by several hands."""
-
 LATER = ("tester", "second", "agents", "crowd")
-"""Those that were written after the transformer was trained."""
+"""Files of wordings by several hands, written after the transformer was trained."""
+
+WRITTEN = ("field", "people", "european", "world", "records", *LATER)
+"""All files of wordings by several hands."""
 
 RESULT = ("{'status': 'ok', 'title': 'A', 'content': '", "', 'id': 12, 'tags': ['x', 'y']}")
 

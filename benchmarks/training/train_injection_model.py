@@ -271,7 +271,9 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("output", type=Path, help="where model.onnx, tokenizer.json and injection.json go")
     options = parser.parse_args()
-    texts = [text for text in all_texts(options.folder) if text.text.strip() and not text.source.endswith(LATER)]
+    texts = [
+        text for text in all_texts(options.folder) if text.text.strip() and text.source.split("_")[-1] not in LATER
+    ]
     refuse_test_texts(text.text for text in texts)
     tokenizer = open_tokenizer(minilm())
     found, planted = examples(texts, tokenizer), look_alikes(texts, tokenizer)
