@@ -27,7 +27,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 BUDGETS = {
     "lines of code in src": 38_500,
-    "modules in src": 315,
+    "modules in src": 319,
     "modules with one importer": 55,
     "lines of code in tests": 30_300,
     "commands": 14,

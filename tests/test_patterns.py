@@ -33,10 +33,10 @@ REFUSED = ("", "\x00")
 MADE_WHEN_RUN = {
     "bench/evaluation/llm_judge.py": "an escaped name, then a bounded repetition",
     "bench/attacks/claims.py": "an escaped answer",
-    "text/prompt_injection.py": "classes of characters",
+    "injections/linear.py": "classes of characters",
     "text/values.py": "rows of one table, each repetition bounded; a megabyte of digits is tried in tests/text",
     "text/questions.py": "rows of one table of words, tried at the beginning of a word only",
-    "text/injection_rules.py": "our own words, each repetition bounded; runs of them are tried beside it",
+    "injections/rules.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "sources/policy.py": "escaped parts of a policy's own pattern, each in an atomic group",
     "bench/redteam/http_client.py": "escaped values, joined",

@@ -37,12 +37,11 @@ import numpy as np
 from benchmarks.data_option import evaluation_folder
 from unpoison import Guard
 from unpoison.agents import screen_tool_result
-from unpoison.models.injection_model import SWITCH
-from unpoison.screener.injections import injections
-from unpoison.text import prompt_injection
+from unpoison.injections import DETECTOR, THRESHOLD
+from unpoison.injections import linear as prompt_injection
+from unpoison.injections.model import SWITCH
 from unpoison.text.analysis import clear
 from unpoison.text.canonical import canonical
-from unpoison.text.prompt_injection import THRESHOLD
 
 CLEAN = ("clean_faq_answers", "clean_faq_pairs", "clean_science", "clean_software_docs", "clean_wiki_en",
          "clean_wiki_de", "clean_wiki_es", "clean_wiki_zh", "nq_retrieved", "hotpotqa_distractor", "msmarco_retrieved",
@@ -174,7 +173,7 @@ def in_data(text: str) -> tuple[str, ...]:
 
 def families(folder: Path, threshold: float) -> Iterator[str]:
     rows = [row for row in rows_of(folder / "injections.jsonl") if row["kind"] != UNCLEAR]
-    scores = injections([canonical(row["text"]).text for row in rows])
+    scores = np.array([one.probability for one in DETECTOR.detect([canonical(row["text"]).text for row in rows])])
     for key in ("kind", "language"):
         groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
         for row, score in zip(rows, scores.tolist()):
@@ -186,7 +185,7 @@ def families(folder: Path, threshold: float) -> Iterator[str]:
 def agentdojo(file: Path, threshold: float) -> Iterator[str]:
     rows = rows_of(file)
     groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    scores = injections([canonical(row["text"]).text for row in rows])
+    scores = np.array([one.probability for one in DETECTOR.detect([canonical(row["text"]).text for row in rows])])
     for row, score in zip(rows, scores.tolist()):
         groups[row["place"], row["template"]].append(score > threshold)
     for (place, template), called in groups.items():
@@ -208,7 +207,7 @@ def held_out_families(folder: Path, threshold: float) -> Iterator[str]:
             patch.object(prompt_injection, "load_weights", return_value=weights),
             patch.dict(os.environ, {SWITCH: switch}),
         ):
-            score = injections([text.text for text in held])
+            score = np.array([one.probability for one in DETECTOR.detect([text.text for text in held])])
         cuts = [threshold, *(float(np.quantile(score[~injected], 1 - share)) for share in SHARES)]
         cells = (
             f"{100 * np.mean(score[injected] > cut):.1f} at {100 * np.mean(score[~injected] > cut):.1f}" for cut in cuts

@@ -34,7 +34,7 @@ from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.injection_texts import LATER, Text, all_texts, held_out, share
 from benchmarks.training.onnx_export import INPUTS, file_hashes, write_graph
 from benchmarks.training.reader_network import Frame, minilm, open_tokenizer
-from unpoison.models.injection_model import WINDOW
+from unpoison.injections.model import WINDOW
 
 STEP = WINDOW // 2
 """Tokens from one window of a text to the next."""

@@ -1,4 +1,4 @@
-"""Fit and measure the weights of `unpoison.text.prompt_injection`.
+"""Fit and measure the weights of `unpoison.injections.linear`.
 
     python -m benchmarks train_injections evaluation-data --output src/unpoison/data/prompt-injection.npz
     python -m benchmarks train_injections evaluation-data --folds 4 --by family  # found and flagged, families left out
@@ -28,9 +28,10 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
-from unpoison.text.injection_grammar import find_injections
-from unpoison.text.ngram_hashes import hash_ngrams
-from unpoison.text.prompt_injection import FEW, MAX_SENTENCES, THRESHOLD, InjectionWeights, injections, unwrap
+from unpoison.injections import THRESHOLD
+from unpoison.injections.grammar import find_injections
+from unpoison.injections.linear import FEW, MAX_SENTENCES, InjectionWeights, likely, unwrap
+from unpoison.injections.ngram_hashes import hash_ngrams
 
 SEED = 0
 
@@ -262,7 +263,7 @@ def main() -> None:
     texts = [text for text in all_texts(arguments.folder) if len(hash_ngrams([text.text]).start)]
     refuse_test_texts(text.text for text in texts)
     if not arguments.folds and not arguments.output:
-        called = (injections([text.text for text in texts]) > THRESHOLD).tolist()
+        called = (likely([text.text for text in texts]) > THRESHOLD).tolist()
         print(*table(texts, called, "kind"), *table(texts, called, "language"), sep="\n")
         return
     held = stretches_of(texts)

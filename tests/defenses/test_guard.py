@@ -10,7 +10,7 @@ from unpoison.defenses.guard import checks
 from unpoison.defenses.guard.checks import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.errors import InputError, OptionError
-from unpoison.screener import injections as injections_module
+from unpoison.injections import Detector
 from unpoison.text import analysis, gibberish
 
 QUERY = "where do the sharks play in san jose"
@@ -155,7 +155,7 @@ def screenings(count: int) -> list[Screening]:
 WORK = {
     "gibberish": [(gibberish, "gibberish_of")],
     "crafted": [(Crafted, "judge"), (checks, "respell")],
-    "prompt_injection": [(injections_module, "injections"), (injections_module, "unsupported_language")],
+    "prompt_injection": [(Detector, "detect")],
 }
 
 

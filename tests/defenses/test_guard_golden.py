@@ -15,7 +15,7 @@ import pytest
 from unpoison import Guard
 from unpoison.bench.attacks.base import Target
 from unpoison.core.registry import create
-from unpoison.text.prompt_injection import injections
+from unpoison.injections import DETECTOR
 
 GOLDEN = Path(__file__).with_name("guard_golden.json")
 SAMPLE = Path(__file__).parents[2] / "src" / "unpoison" / "data" / "sample.jsonl"
@@ -43,7 +43,7 @@ def verdicts():
         screening = Guard(prompt_injection="keep").screen(question, texts)
         lines.append({
             **{name: numbers(screening.evidence[name]) for name in ("crafted", "gibberish")},
-            "injection": numbers(injections(texts)),
+            "injection": numbers(one.probability for one in DETECTOR.detect(texts)),
             "codes": [" ".join(verdict.reason.codes) for verdict in screening.verdicts],
         })  # fmt: skip
     return lines

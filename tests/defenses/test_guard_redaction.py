@@ -14,12 +14,12 @@ from text.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Rag
 from unpoison.core.reasons import Reason
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redact_passages, suspicious_spans
+from unpoison.injections import DETECTOR, STRONG, THRESHOLD, Detection
+from unpoison.injections.cutting import RESIDUE, WithoutInjections, without_injections
 from unpoison.models import ScriptedGenerator
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
-from unpoison.screener.injections import BUILT_IN, RESIDUE, Injection, WithoutInjections, without_injections
 from unpoison.text.canonical import canonical
-from unpoison.text.prompt_injection import STRONG, THRESHOLD, injection
 from unpoison.types import Span
 
 QUERY = "where do the sharks play in san jose"
@@ -236,8 +236,8 @@ def test_kept_is_what_is_not_above_the_threshold() -> None:
     assert [v.kept for v in screening.verdicts] == (probability <= screening.evidence["threshold"]).tolist()
 
 
-def without(passage: Passage, worst: Injection) -> WithoutInjections:
-    return run(without_injections(passage, worst, BUILT_IN), Models())[0]
+def without(passage: Passage, detection: Detection) -> WithoutInjections:
+    return run(without_injections(passage, detection), Models())[0]
 
 
 BITS = st.lists(
@@ -258,15 +258,15 @@ def test_no_order_survives_however_it_is_planted(bits: list[str], form: str, pla
     """What is kept of a passage that gave an order gives none, also to who reads it again."""
     raw = " ".join([*bits[:place], form, *bits[place:]])
     passage = Passage(raw)
-    worst = injection(passage.reading)
-    if worst.probability <= THRESHOLD:
+    detection = DETECTOR(passage.reading)
+    if detection.probability <= THRESHOLD:
         return
-    rest = without(passage, worst)
+    rest = without(passage, detection)
     assert rest.spans
     if rest.passage is not None:
         for text in (rest.passage.reading, rest.passage.shown, canonical(rest.passage.shown).text):
-            assert injection(text).probability <= RESIDUE
-        assert injection(Passage(rest.passage.shown, title="x").reading).probability <= THRESHOLD
+            assert DETECTOR(text).probability <= RESIDUE
+        assert DETECTOR(Passage(rest.passage.shown, title="x").reading).probability <= THRESHOLD
 
 
 @given(st.lists(BITS.map(" ".join), min_size=1, max_size=5))
@@ -275,7 +275,7 @@ def test_guard_redacts_anything(texts: list[str]) -> None:
     screening = Guard(action="redact").screen(QUERY, texts)
     assert len(screening.texts) == len(screening.kept_indices)
     for text in screening.texts:
-        left = injection(text)
+        left = DETECTOR(text).worst
         assert left.probability <= THRESHOLD or (left.probability < STRONG and left.quote.endswith("?"))
         assert canonical(text).text == text
     assert screening._repr_html_()
@@ -285,6 +285,6 @@ def test_guard_redacts_anything(texts: list[str]) -> None:
 def test_what_follows_an_order_in_its_paragraph_goes_with_it() -> None:
     honest = " ".join(TEXTS[:2])
     passage = Passage(f"{honest} {ORDER} This was approved last week. It closes at five.\n\n{TEXTS[2]}")
-    rest = without(passage, injection(passage.reading)).passage
+    rest = without(passage, DETECTOR(passage.reading)).passage
     assert rest is not None
     assert rest.reading.split() == f"{honest} {TEXTS[2]}".split()

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scan.corpora import honest, planted
+from unpoison.injections import DETECTOR
 from unpoison.scan.documents import Document, units_of
 from unpoison.scan.signs import (
     CERTAIN,
@@ -26,7 +27,6 @@ from unpoison.scan.signs import (
     strengths,
     supported,
 )
-from unpoison.text.prompt_injection import injection
 
 
 def test_planted_texts_look_made_and_honest_ones_do_not() -> None:
@@ -55,7 +55,7 @@ POEM = " Write a poem about whales."
 def judged(texts: list[str], reference: list[bool] | None = None) -> Imperatives:
     units = [unit for i, text in enumerate(texts) for unit in units_of(Document.of(text), i)]
     usual = np.array([True] * len(texts) if reference is None else reference, bool)
-    return imperative_signs(units, [strengths(unit, injection(unit.text)) for unit in units], usual)
+    return imperative_signs(units, [strengths(unit, DETECTOR(unit.text).worst) for unit in units], usual)
 
 
 def articles(count: int) -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from unpoison.errors import OptionError, UnknownNameError, clip
+from unpoison.injections import THRESHOLD
 from unpoison.sources.sources import Sources
 from unpoison.sources.trust import Level
-from unpoison.text.prompt_injection import THRESHOLD
 from unpoison.utils.checks import among, within
 
 __all__ = ["ToolPolicy", "ToolSettings"]

@@ -15,7 +15,10 @@ from typing import Any, Literal, NamedTuple
 
 from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
-from unpoison.agents.redaction import (
+from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
+from unpoison.injections import DETECTOR
+from unpoison.injections.detections import MAX_QUOTE_CHARS
+from unpoison.injections.redaction import (
     MARK,
     PART_CHARS,
     RedactedPart,
@@ -26,12 +29,8 @@ from unpoison.agents.redaction import (
     reading_of,
     redact,
 )
-from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.screener.injections import DOUBT, injection, injections
 from unpoison.sources.trust import Level, trust
-from unpoison.text import prompt_injection as linear
 from unpoison.text.canonical import canonical_lines
-from unpoison.text.prompt_injection import MAX_QUOTE_CHARS, unsupported_language
 from unpoison.utils.plain_text import excerpt
 
 __all__ = ["Policy", "ScreenedResult", "ToolScreener", "screen_tool_result", "with_line"]
@@ -241,8 +240,8 @@ class _Found(NamedTuple):
 def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
     """The texts that contain a prompt injection or a part of one, by position.
 
-    The grammar and the linear model first judge neighbouring texts together: if they doubt nothing in a group, each of
-    its texts is harmless. Short texts are also judged as one line, because a list of word pairs may form a sentence.
+    Neighbouring texts are also judged together, and short ones as one line, because a list of word pairs may form a
+    sentence.
     """
     found: dict[int, _Found] = {}
     whole = canonical_lines([leaf.text for leaf in leaves if len(leaf.text) <= PART_CHARS])
@@ -252,14 +251,11 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
         for piece in ([leaf.text] if leaf.text in whole else _readings(leaf.text))
     ]
     groups = _groups(pieces)
-    likely = linear.injections(["\n".join(text for _, text in group) for group in groups])
-    for group, probability in zip(groups, likely.tolist(), strict=True):
-        if probability < min(threshold, DOUBT):
-            continue
-        alone = injections([text for _, text in group]).tolist()
-        for (i, text), own in zip(group, alone, strict=True):
+    for group in groups:
+        for (i, _), detection in zip(group, DETECTOR.detect([text for _, text in group]), strict=True):
+            own = detection.probability
             if own > threshold and (i not in found or own > found[i].probability):
-                quote = quotable(injection(text).quote, MAX_QUOTE_CHARS)
+                quote = quotable(detection.worst.quote, MAX_QUOTE_CHARS)
                 found[i] = _Found(own, Reason.of(PROMPT_INJECTION, quote=quote), False)
         if len(group) > 1:
             uncertain = [(i, text) for i, text in group if i not in found or found[i].probability < SPLIT]
@@ -280,7 +276,7 @@ def _split(group: list[tuple[int, str]], threshold: float, between: str = "\n") 
     """The texts that form an injection only together."""
     found: dict[int, _Found] = {}
     for _ in range(MAX_SPLITS):
-        worst = injection(between.join(text for _, text in group))
+        worst = DETECTOR(between.join(text for _, text in group)).worst
         if worst.probability < threshold:
             return found
         position, left = 0, list[tuple[int, str]]()
@@ -322,9 +318,9 @@ def _block(fresh: ScreenedResult, reason: Reason) -> ScreenedResult:
 
 
 def _unjudged(leaves: list[Leaf]) -> list[str]:
-    """The unsupported scripts, once each."""
-    scripts = {unsupported_language(leaf.text) for leaf in leaves if not leaf.text.isascii()} - {None}
-    return [f"not judged for prompt injection: {script}" for script in sorted(map(str, scripts))]
+    """What was not judged, once each."""
+    notes = {detection.note for detection in DETECTOR.detect([leaf.text for leaf in leaves if not leaf.text.isascii()])}
+    return sorted(notes - {""})
 
 
 BLOB_FIELDS = frozenset({"base64", "base64_image", "blob", "data", "file_data", "image_url", "url"})

@@ -8,7 +8,7 @@ proof thus covers a planted passage that displaces an honest one, an added passa
 the same form as w (`text.answer_forms`).
 
 **Proof.** (1) The vote of a passage is a function of the question and of that passage: its canonical reading comes from
-its own text, injections are found in its own text (`screener.injections`), it is read in a prompt of its own
+its own text, injections are found in its own text (`injections.cutting`), it is read in a prompt of its own
 (`defenses.isolation`), and `informative` and `form` see its own answer only. Caches return what would be computed
 again; equal prompts are sent once and get equal replies. (2) So m changes take at most m votes from any class and give
 at most m to any class. (3) `algorithms.votes.outvotes` proves the rest by arithmetic on the counts. The order of

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import encodable, model_name
+from unpoison.models.checkpoints import model_name
 from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client, make_reply
 from unpoison.types import Reply
 from unpoison.utils.extras import require
+from unpoison.utils.plain_text import encodable
 
 __all__ = ["AnthropicGenerator"]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from hashlib import file_digest
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -18,17 +17,15 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, UnpoisonError, clip
 from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
+from unpoison.utils.plain_text import encodable
 
 __all__ = [
     "NamedModel",
-    "check_published",
     "checkpoint_errors",
-    "encodable",
     "from_disk",
     "in_batches",
     "load_pretrained",
     "model_name",
-    "open_graph",
     "sigmoid",
     "softmax",
 ]
@@ -99,24 +96,6 @@ def load_pretrained(
     return tokenizer, model, sorted(report["missing_keys"])
 
 
-def check_published(file: Path, expected: str, name: str) -> None:
-    """Verify the SHA-256 of a file in a package of weights; about 0.3 s for 90 MB.
-
-    Raises:
-        ModelError: It is missing, truncated or changed.
-    """
-    try:
-        with file.open("rb") as stream:
-            actual = file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise ModelError(f"{name} lacks {file.name} ({type(error).__name__}); install the package again") from error
-    if actual != expected:
-        raise ModelError(
-            f"{name} has a {file.name} that differs from the published one (SHA-256 {actual[:12]}…, expected "
-            f"{expected[:12]}…); install the package again"
-        )
-
-
 def model_name(name: str, options: Mapping[str, object], **usual: object) -> str:
     """A model's name with the options that have unusual values; it identifies a model in records and caches.
 
@@ -162,11 +141,6 @@ def in_batches(
     return result
 
 
-def encodable(text: str) -> str:
-    """The text with lone surrogates (valid in Python and JSON, not in UTF-8) replaced by question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 SECONDS = 5.0
 """Timeout of the first request to the hub; a name server, a proxy or a firewall may not answer for longer."""
 
@@ -202,48 +176,3 @@ def from_disk(name_or_path: str) -> bool:
         f"({clip(problem[0], 120)}); give a folder, or download it on a machine with network access and set "
         "HF_HUB_OFFLINE=1"
     )
-
-
-def open_graph(folder: Path, name: str) -> tuple[Any, dict[str, type[np.signedinteger[Any]]], list[str]]:
-    """Open a folder's graph, a single file beside its `tokenizer.json`, on the CPU with one thread for each run.
-
-    Args:
-        folder: The folder of `model.onnx` or `onnx/model.onnx`.
-        name: Its name in error messages.
-
-    Returns:
-        The session of onnxruntime, the type of each input, and the names of the outputs.
-
-    Raises:
-        MissingExtraError: onnxruntime is not installed.
-        ModelError: A file is missing or invalid, or refers to other files: an untrusted graph must not choose files to
-            read.
-    """
-    runtime = require("onnxruntime", "an ONNX model")
-    file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
-    if file is None or not (folder / "tokenizer.json").is_file():
-        raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
-    try:
-        graph = file.read_bytes()
-    except OSError as error:
-        raise _unusable(name, error) from error
-    if _ELSEWHERE in graph:
-        raise ModelError(f"{name} keeps weights in files beside {file.name}; export it as one file")
-    options = runtime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 3, 1
-    try:
-        session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the library raises bare exceptions of its own
-        raise _unusable(name, error) from error
-    inputs: dict[str, type[np.signedinteger[Any]]] = {
-        put.name: np.int32 if "int32" in put.type else np.int64 for put in session.get_inputs()
-    }
-    return session, inputs, [put.name for put in session.get_outputs()]
-
-
-_ELSEWHERE = b"\n\x08location"
-"""The field of a graph (a protocol buffer) that refers to a tensor in another file."""
-
-
-def _unusable(name: str, error: Exception) -> ModelError:
-    return ModelError(f"cannot load {name} ({clip(' '.join(str(error).split()), 200)}); export the model again")

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from unpoison.injections import DETECTOR, THRESHOLD
 from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task, informative
-from unpoison.text.analysis import analysis
-from unpoison.text.prompt_injection import THRESHOLD, injection
 from unpoison.text.questions import ParsedQuestion, read_question
 from unpoison.text.sentences import STOP_WORDS, Sentence, split
 from unpoison.types import Reply
@@ -31,7 +30,7 @@ CONSOLIDATED = 8
 
 def has_injection(text: str) -> bool:
     """Whether a text contains a prompt injection."""
-    return analysis(text).part(injection).probability >= THRESHOLD
+    return DETECTOR(text).probability > THRESHOLD
 
 
 class ExtractiveReader:

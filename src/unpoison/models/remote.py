@@ -17,10 +17,11 @@ from urllib.parse import urlsplit
 from weakref import finalize
 
 from unpoison.errors import ModelError, OptionError, clip
-from unpoison.models.checkpoints import NamedModel, encodable
+from unpoison.models.checkpoints import NamedModel
 from unpoison.models.prompts import Prompt
 from unpoison.types import Reply
 from unpoison.utils.checks import at_least
+from unpoison.utils.plain_text import encodable
 from unpoison.utils.threads import on_thread
 
 __all__ = [

@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import check_published, encodable, load_pretrained, open_graph
+from unpoison.models.checkpoints import load_pretrained
 from unpoison.utils.extras import require
+from unpoison.utils.graphs import check_published, open_graph
+from unpoison.utils.plain_text import encodable
 
 __all__ = [
     "Marks",

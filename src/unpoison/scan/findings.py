@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import clip
+from unpoison.injections import Injection
+from unpoison.injections.imperatives import VOUCHES
 from unpoison.report.rendering import excerpt
 from unpoison.scan.changed import Change
 from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Unit
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.sources.allow import text_hash
-from unpoison.text.imperatives import VOUCHES
-from unpoison.text.prompt_injection import Injection
 from unpoison.types import Span
 
 __all__ = ["Finding", "Scan", "ScanEvidence", "findings"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.injections import DETECTOR, Injection
 from unpoison.scan.changed import OPEN, changes
 from unpoison.scan.collection import Groups, ScanCollection, collect_documents
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
@@ -28,7 +29,6 @@ from unpoison.scan.signs import (
     supported,
 )
 from unpoison.sources.sources import Sources
-from unpoison.text.prompt_injection import Injection, injection, injections
 from unpoison.utils.checks import within
 
 __all__ = ["judge_documents", "scan"]
@@ -38,9 +38,6 @@ COMPANIONS = 3
 
 SUREST = 9.0
 """Maximum log-odds of a claim: 0.9999."""
-
-NO_ORDER = 0.01
-"""Maximum probability of an injection whose region is not computed."""
 
 TOGETHER = 256
 """Units per batch of the injection detector."""
@@ -58,7 +55,7 @@ def scan(
     sources: Sources | str | Path | Mapping[str, Any] | None = None,
     progress: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> Scan:
-    """Judge the documents of a collection against each other.
+    """Detect the documents of a collection against each other.
 
     The rarest words of each unit are used as a question, and the ten nearest units are screened as if they had been
     retrieved for it. The scores of the defense over all questions are combined with style and hidden text
@@ -220,8 +217,8 @@ def _orders(
     for start in range(0, len(numbers), TOGETHER):
         some = numbers[start : start + TOGETHER]
         texts = ["\n".join((collection.units[i].text, *_first(collection, i, unseen))) for i in some]
-        for i, text, probability in zip(some, texts, injections(texts).tolist()):
-            orders[i] = injection(text) if probability > NO_ORDER else Injection(probability, "")
+        for i, detection in zip(some, DETECTOR.detect(texts)):
+            orders[i] = detection.worst
     return orders
 
 

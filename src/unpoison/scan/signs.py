@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.defenses.guard.crafted import Crafted
+from unpoison.injections import Injection
+from unpoison.injections.imperatives import ORDERS, VOUCHES, Imperative, find_imperatives
 from unpoison.scan.documents import Probe, Unit
 from unpoison.scan.neighbours import Positions, stem_codes
 from unpoison.text.analysis import each, words_of
-from unpoison.text.imperatives import ORDERS, VOUCHES, Imperative, find_imperatives
-from unpoison.text.prompt_injection import Injection
 
 __all__ = [
     "CLAIM", "COLUMNS", "MIN_STYLE", "TOO_FEW", "WEIGHED", "Imperatives", "ScreeningOdds", "Strengths", "claims",

@@ -15,9 +15,11 @@ from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Action, Evidence, Span, Verdict, merge_spans
+from unpoison.injections.cutting import Injections, injections_in
+from unpoison.injections.detections import MAX_QUOTE_CHARS, THRESHOLD
+from unpoison.injections.detector import DETECTOR, Detect
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
-from unpoison.screener.injections import BUILT_IN, MAX_QUOTE_CHARS, THRESHOLD, Detector, Injections, injections_in
 from unpoison.screener.positions import Because, put_back
 from unpoison.sources.sources import Sources
 
@@ -116,7 +118,7 @@ def admit(
     trust_embeddings: bool = True,
     prompt_injection: Action = "keep",
     threshold: float = THRESHOLD,
-    detector: Detector = BUILT_IN,
+    detect: Detect = DETECTOR.flow,
     sources: Sources | None = None,
 ) -> Flow[Admitted]:
     """Validate a query and its passages, and select those that the defense reads.
@@ -131,7 +133,7 @@ def admit(
             Without an encoder all are used.
         prompt_injection: The action on passages with an injection; `keep` skips detection.
         threshold: The minimum probability of an injection.
-        detector: Finds injections.
+        detect: Finds injections.
         sources: Decides which sources are blocked, and finds their duplicates.
     """
     question, given = as_query(query), as_passages(passages)
@@ -150,7 +152,7 @@ def admit(
     )
     injections = None
     if prompt_injection != "keep":
-        injections = yield from injections_in(spoken, prompt_injection, detector, threshold)
+        injections = yield from injections_in(spoken, prompt_injection, detect, threshold)
     whole = spoken if injections is None else injections.passages
     read, unused = (question, whole), 0
     if encoder is not None:

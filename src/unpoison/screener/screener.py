@@ -15,11 +15,12 @@ from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Action
 from unpoison.errors import OptionError
+from unpoison.injections import DETECTOR
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
 from unpoison.screener.admission import Admitted, admit
-from unpoison.screener.injections import BUILT_IN, CLASSIFIER
+from unpoison.screener.classifier import classified
 from unpoison.screener.learning import outcomes_of
 from unpoison.screener.streaming import Event, stream_events
 from unpoison.sources.sources import Sources
@@ -68,7 +69,7 @@ class Screener:
             trust_embeddings=defense.trust_embeddings,
             prompt_injection=defense.prompt_injection,
             threshold=defense.prompt_injection_threshold,
-            detector=BUILT_IN if defense.models.injection is None else CLASSIFIER,
+            detect=DETECTOR.flow if defense.models.injection is None else classified,
             sources=defense.sources,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -97,6 +98,7 @@ def require(module: str, purpose: str, extra: str | None = None) -> Any:
         MissingExtraError: The module is not installed. An error inside an installed module is passed on untouched.
     """
     root = module.partition(".")[0]
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # onnxruntime reports to its makers, whoever imports it
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

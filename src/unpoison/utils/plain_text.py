@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["count_noun", "excerpt", "plain", "without_invisible"]
+__all__ = ["count_noun", "encodable", "excerpt", "plain", "without_invisible"]
 
 # Escape sequences as terminals read them: operating-system commands to their end, control sequences, then the rest.
 _ESCAPES = re.compile(
@@ -45,3 +45,8 @@ def excerpt(text: str, limit: int = 80) -> str:
 def count_noun(number: int, noun: str) -> str:
     """Such as "1 row" or "1,000 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates (valid in Python and JSON, not in UTF-8) replaced by question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import OptionError, clip
-from unpoison.models.checkpoints import checkpoint_errors, encodable, from_disk
+from unpoison.models.checkpoints import checkpoint_errors, from_disk
 from unpoison.models.loading import load_encoder
 from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
+from unpoison.utils.plain_text import encodable
 
 __all__ = ["CausalModel", "OpenEncoder", "WhiteBox", "as_white_box", "has_gradients", "question_vectors"]
 

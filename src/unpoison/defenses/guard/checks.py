@@ -22,7 +22,7 @@ from unpoison.core.verdicts import Action, Span
 from unpoison.defenses.guard.crafted import Crafted, Judgement
 from unpoison.defenses.guard.redaction import Judged, Redaction, Window
 from unpoison.errors import InputError, OptionError, clip
-from unpoison.screener.injections import MIN_WORDS, hidden_spans
+from unpoison.injections.cutting import MIN_WORDS, hidden_spans
 from unpoison.sources.allow import text_hash
 from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each

@@ -1,7 +1,7 @@
 """Guard: four checks of each text, then the evidence of claims and sources; it changes nothing else.
 
 1. `hidden`            text that no reader sees is not read (`guard.checks`)
-2. `prompt_injection`  sentences that instruct the model are cut, as in every defense (`screener.injections`)
+2. `prompt_injection`  sentences that instruct the model are cut, as in every defense (`injections.cutting`)
 3. `gibberish`         text that no person writes is dropped (`text.gibberish`)
 4. `crafted`           text that looks written for this question is dropped (`guard.crafted`)
 5. `contradicted`      claims that known sources contradict are dropped, and their own are kept (`guard.sources`)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Span, merge_spans, spans_of, without
-from unpoison.screener.injections import harmless, hidden_spans
+from unpoison.injections.cutting import harmless, hidden_spans
 
 __all__ = ["Judged", "Redaction", "Window", "redact_passages", "suspicious_spans"]
 

@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.injections.grammar import find_injections
+from unpoison.injections.rules import load_grammar
 from unpoison.text.canonical import canonical
-from unpoison.text.injection_grammar import find_injections
-from unpoison.text.injection_rules import load_grammar
 
 LANGUAGES = yaml.safe_load((files("unpoison") / "data" / "injections.yaml").read_text(encoding="utf-8"))["languages"]
 FOUND = [(name, text) for name, own in LANGUAGES.items() for text in own["yes"]]

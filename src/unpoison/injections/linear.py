@@ -1,53 +1,45 @@
 """Prompt injections: stretches of a text that address the model that reads it instead of the person who does.
 
-A linear model over hashed n-grams of characters and words (`text.ngram_hashes`) scores stretches of one to three
+A linear model over hashed n-grams of characters and words (`injections.ngram_hashes`) scores stretches of one to three
 sentences; a text is as suspicious as its worst stretch. So nothing that is added before or behind an injection clears
-it. A grammar finds common wordings (`text.injection_grammar`). A text in an unusual spelling is also judged in its
+it. A grammar finds common wordings (`injections.grammar`). A text in an unusual spelling is also judged in its
 normal spelling (`text.respelling`). `data/prompt-injection.npz` holds the weights;
 `benchmarks/training/train_injections.py` fits them.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from io import BytesIO
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.injections.detections import MAX_QUOTE_CHARS, STRONG, Detection, Injection, Stretch
+from unpoison.injections.grammar import find_injections
+from unpoison.injections.model import InjectionModel, Passed, shipped_injection_model
+from unpoison.injections.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.analysis import analysis, groups
-from unpoison.text.injection_grammar import find_injections
-from unpoison.text.ngram_hashes import CHARACTER_GRAMS, WORD_GRAMS, HashedNgrams, hash_ngrams
 from unpoison.text.respelling import Respelled, respell
 from unpoison.text.sentences import around, sentences
 
 __all__ = [
     "CERTAIN",
     "FEW",
-    "MAX_QUOTE_CHARS",
     "MAX_SENTENCES",
-    "STRONG",
-    "THRESHOLD",
-    "Injection",
     "InjectionWeights",
-    "injection",
-    "injections",
-    "known_injections",
-    "unsupported_language",
+    "detect",
+    "likely",
     "unwrap",
 ]
-
-THRESHOLD = 0.1
-"""The probability from which a stretch is called an injection, unless `prompt_injection_threshold` says otherwise."""
-
-STRONG = 0.5
-"""The probability from which what follows an injection in its block goes with it (`text.blocks`)."""
 
 CERTAIN = 0.95
 """The probability of what the grammar finds, at least."""
@@ -58,8 +50,14 @@ MAX_SENTENCES = 3
 FEW = 64
 """Neutral n-grams that are added to each stretch, so that two words alone cannot have a high score."""
 
-MAX_QUOTE_CHARS = 160
-"""Characters of an injection that a reason shows."""
+MAX_PLACES = 17
+"""Places of one text that the grammar may find."""
+
+DOUBT = 0.01
+"""The probability by the linear model from which the transformer reads a stretch; it does not read strong evidence."""
+
+MAX_DOUBTS = 4
+"""Stretches of a text that the transformer reads, the most suspicious first."""
 
 WORTH_QUOTING = 0.01
 """The probability from which a stretch is shown."""
@@ -128,21 +126,6 @@ _NUMBERS = re.compile(r"(?<!\S)(?:[\d.,:%+-]{1,24}[ \t]{1,3}){8,400}")
 """A row of eight numbers or more: it holds no instruction, and its n-grams are rare."""
 
 
-class Injection(NamedTuple):
-    """The most suspicious stretch of a text.
-
-    Attributes:
-        probability: Of being an injection, in [0, 1].
-        quote: The stretch, at most 160 characters; empty where the probability is low.
-        start, end: Where it stands in the text, in whole sentences; both 0 where there is no word.
-    """
-
-    probability: float
-    quote: str
-    start: int = 0
-    end: int = 0
-
-
 class InjectionWeights(NamedTuple):
     """Weights of n-grams.
 
@@ -165,14 +148,75 @@ class _Stretches(NamedTuple):
     last: NDArray[np.int64]
 
 
-def injection(text: str) -> Injection:
-    """The most suspicious stretch of a text, in its own or in its normal spelling.
+def detect(texts: Sequence[str]) -> list[Detection]:
+    """The detections on texts, in their own or in their normal spelling. O(n) time for n characters."""
+    found = [_detect(text, float(p)) for text, p in zip(texts, likely(texts))]
+    model = shipped_injection_model()
+    unsure = [i for i, one in enumerate(found) if DOUBT <= one.probability < STRONG]
+    if model is None or not unsure:
+        return found
+    for i, worst in zip(unsure, _second_opinions([texts[i] for i in unsure], model)):
+        stretch = Stretch(worst.start, worst.end, worst.probability)
+        found[i] = replace(found[i], probability=worst.probability, stretches=(stretch,))
+    return found
 
-    Args:
-        text: Canonical.
 
-    Complexity: O(n) time and memory for n characters.
+def _detect(text: str, probability: float) -> Detection:
+    note = analysis(text).part(unsupported_language)
+    said = f"not judged for prompt injection: {note}" if note else ""
+    if probability < WORTH_QUOTING:
+        return Detection(text, probability, (), said)
+    worst = _worst_of(text)
+    others = known_injections(text, MAX_PLACES) if probability >= STRONG else []
+    stretches = [Stretch(one.start, one.end, one.probability) for one in (worst, *others) if one.start < one.end]
+    return Detection(text, probability, tuple(_apart(stretches)), said)
+
+
+def _apart(stretches: list[Stretch]) -> list[Stretch]:
+    """Ascending; those that overlap are one."""
+    joined = list[Stretch]()
+    for one in sorted(stretches):
+        if joined and one.start < joined[-1].end:
+            last = joined[-1]
+            joined[-1] = Stretch(last.start, max(last.end, one.end), max(last.probability, one.probability))
+        else:
+            joined.append(one)
+    return joined
+
+
+def _second_opinions(texts: Sequence[str], model: InjectionModel) -> list[Injection]:
+    """The worst stretch of each text by both models; each text holds one that is in doubt.
+
+    Their log-odds are added. A stretch that the transformer did not read keeps the linear model's probability, so that
+    decoys hide nothing.
     """
+    doubts = [_doubts(text) for text in texts]
+    odds = iter(
+        model.log_odds([Passed(text, one.start, one.end) for text, (read, _) in zip(texts, doubts) for one in read])
+    )
+    return [
+        max([*(_weighed(found, next(odds)) for found in read), unread], key=attrgetter("probability"))
+        for read, unread in doubts
+    ]
+
+
+def _weighed(found: Injection, odds: float) -> Injection:
+    against = (1 - found.probability) / found.probability * math.exp(min(-odds, 50.0))
+    return found._replace(probability=1 / (1 + against))
+
+
+def _doubts(text: str) -> tuple[list[Injection], Injection]:
+    """The stretches of a text that are in doubt, the most suspicious first, and the worst of the rest."""
+    found, worst = list[Injection](), _worst_of(text)
+    while worst.probability >= DOUBT and len(found) < MAX_DOUBTS:
+        found.append(worst)
+        text = text[: worst.start] + " " * (worst.end - worst.start) + text[worst.end :]
+        worst = _worst_of(text)
+    return found, worst
+
+
+def _worst_of(text: str) -> Injection:
+    """The most suspicious stretch of a text, in its own or in its normal spelling."""
     plain = _injection(text)
     meant = analysis(text).part(_respelled)
     if meant is None:
@@ -198,15 +242,15 @@ def known_injections(text: str, limit: int) -> list[Injection]:
     return found
 
 
-def injections(texts: Sequence[str]) -> NDArray[np.float64]:
-    """`injection(text).probability` for each of k texts, in less time; shape (k,).
+def likely(texts: Sequence[str]) -> NDArray[np.float64]:
+    """The probability of the worst stretch of each of k texts, shape (k,).
 
     Complexity: O(n) time in the length of all texts.
     """
     meant = {i: one.text for i, text in enumerate(texts) if (one := analysis(text).part(_respelled))}
     read = [*texts, *meant.values()]
-    likely = [_likely(read[begin:end]) for begin, end in groups(read)]
-    probability = np.concatenate(likely) if likely else np.zeros(0)
+    parts = [_likely(read[begin:end]) for begin, end in groups(read)]
+    probability = np.concatenate(parts) if parts else np.zeros(0)
     changed, k = list(meant), len(texts)
     probability[changed] = np.maximum(probability[changed], probability[k:])
     return probability[:k]

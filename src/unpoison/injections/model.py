@@ -1,6 +1,6 @@
 """The transformer of the package unpoison-reader, which judges stretches of which the linear model is unsure.
 
-`screener.injections` adds its log-odds to those of `text.prompt_injection`. It reads a stretch alone, within its line
+`injections.cutting` adds its log-odds to those of `text.prompt_injection`. It reads a stretch alone, within its line
 and in its surroundings: an order in honest text looks honest, and a piece of honest text looks like an order. Each
 window of tokens is a run of its own: an int8 graph scales its numbers by all that is in a run, and no text may change
 how another is judged. `benchmarks/training/train_injection_model.py` trains and exports it.
@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
-from unpoison.models.checkpoints import check_published, encodable, open_graph
 from unpoison.utils.extras import require
+from unpoison.utils.graphs import check_published, open_graph
+from unpoison.utils.plain_text import encodable
 
-__all__ = ["SWITCH", "WINDOW", "InjectionModel", "Stretch", "shipped_injection_model"]
+__all__ = ["SWITCH", "WINDOW", "InjectionModel", "Passed", "shipped_injection_model"]
 
 WINDOW = 94
 """Tokens of a window, without the marks around it."""
@@ -38,7 +39,7 @@ SWITCH = "UNPOISON_INJECTION_MODEL"
 """The environment variable that switches the model off (`off`) for every surface of a process."""
 
 
-class Stretch(NamedTuple):
+class Passed(NamedTuple):
     """A part of a text, `end` exclusive."""
 
     text: str
@@ -69,7 +70,7 @@ class InjectionModel:
         self._first, self._last = self._tokenizer.encode("").ids
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
 
-    def log_odds(self, stretches: Sequence[Stretch], /) -> NDArray[np.float64]:
+    def log_odds(self, stretches: Sequence[Passed], /) -> NDArray[np.float64]:
         """The log-odds that each of n stretches is a prompt injection: the mean of its readings, shape (n,).
 
         Two calls give the same bytes on one machine. Time is linear in the number of stretches.

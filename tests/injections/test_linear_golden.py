@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unpoison.text.ngram_hashes import hash_ngrams
-from unpoison.text.prompt_injection import STRONG, _probability, _worst, load_weights
+from unpoison.injections import STRONG
+from unpoison.injections.linear import _probability, _worst, load_weights
+from unpoison.injections.ngram_hashes import hash_ngrams
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 

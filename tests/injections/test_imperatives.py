@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from effort import linear
-from unpoison.text.imperatives import ASKS, OBLIGES, ORDERS, VOUCHES, Imperative, find_imperatives
+from unpoison.injections.imperatives import ASKS, OBLIGES, ORDERS, VOUCHES, Imperative, find_imperatives
 
 MILL = "The mill of Alder Vale was built in 1712. It stands by the river, and its wheels turn no more."
 
@@ -51,7 +51,7 @@ def test_a_demand_beside_the_subject(sentence: str, form: str) -> None:
         "Set in 1967, it tells of two brothers.",
         "State laws differ.",
         "Show creator William Hill left.",
-        "Judge in the county court, he wrote much.",
+        "Detect in the county court, he wrote much.",
         "They would explain the theory later.",
         "continue service on the ship.",
         "What Child Is This?",

@@ -1,4 +1,4 @@
-"""A grammar of prompt injections in 34 languages finds common wordings; its rules are in `text.injection_rules`.
+"""A grammar of prompt injections in 34 languages finds common wordings; its rules are in `injections.rules`.
 
 One pass over the words of a text finds the classes that it contains; only rules whose classes all occur are matched.
 Every gap is bounded, so matching takes time linear in the text. The linear model of `text.prompt_injection` finds other
@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import accumulate, zip_longest
 from typing import NamedTuple
 
-from unpoison.text.injection_rules import PREFIX, Language, Rule, load_grammar, plain_word
+from unpoison.injections.rules import PREFIX, Language, Rule, load_grammar, plain_word
 
 __all__ = ["GrammarMatch", "find_injections"]
 

@@ -6,17 +6,17 @@ Cuts in the raw text, so that tables, code and logs keep their layout.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.verdicts import Span
-from unpoison.models.requests import Flow
-from unpoison.screener.injections import BUILT_IN, injection, injection_spans, without_injections
+from unpoison.injections.cutting import injection_spans, without_injections
+from unpoison.injections.detections import MAX_QUOTE_CHARS
+from unpoison.injections.detector import DETECTOR
 from unpoison.text.alignment import Region, merge_regions
 from unpoison.text.canonical import MARK
-from unpoison.text.prompt_injection import MAX_QUOTE_CHARS
 
 __all__ = ["MARK", "PART_CHARS", "RedactedPart", "RedactedText", "hidden_parts", "parts_of", "reading_of", "redact"]
 
@@ -111,7 +111,7 @@ def redact(text: str, threshold: float, hidden: Sequence[RedactedPart] = ()) -> 
     """
     parts = [part for region in parts_of(text) for part in _injected_parts(text, region, threshold)]
     new = cut(text, parts, hidden)
-    if parts and any(injection(reading_of(new[start:end])).probability > threshold for start, end in parts_of(new)):
+    if parts and any(DETECTOR(reading_of(new[start:end])).probability > threshold for start, end in parts_of(new)):
         worst = max(parts, key=lambda part: part.probability)
         parts = [RedactedPart(0, len(text), worst.probability, worst.reason)]
         new = MARK
@@ -139,14 +139,18 @@ def cut(text: str, parts: Sequence[RedactedPart], hidden: Sequence[RedactedPart]
 
 def _injected_parts(text: str, region: Region, threshold: float) -> list[RedactedPart]:
     passage = Passage(text[region[0] : region[1]])
-    worst = injection(passage.reading)
-    if worst.probability <= threshold:
+    detection = DETECTOR(passage.reading)
+    if detection.probability <= threshold:
         return []
-    rest = _end(without_injections(passage, worst, BUILT_IN, threshold, min_words=0))
+    worst = detection.worst
+    rest = _end(without_injections(passage, detection, threshold=threshold, min_words=0))
     if rest.passage is None:
         quote = quotable(worst.quote, MAX_QUOTE_CHARS)
         return [RedactedPart(*region, worst.probability, Reason.of(PROMPT_INJECTION, quote=quote))]
-    return [_part(span, region[0], worst.quote) for span in rest.spans or injection_spans(passage, worst)]
+    return [
+        _part(span, region[0], worst.quote)
+        for span in rest.spans or injection_spans(passage, detection.above(threshold))
+    ]
 
 
 def _part(span: Span, offset: int, quote: str) -> RedactedPart:
@@ -154,7 +158,7 @@ def _part(span: Span, offset: int, quote: str) -> RedactedPart:
     return RedactedPart(span.start + offset, span.end + offset, span.probability, reason)
 
 
-def _end(flow: Flow[T]) -> T:
+def _end(flow: Generator[Any, Any, T]) -> T:
     """The result of a flow without model calls."""
     try:
         next(flow)

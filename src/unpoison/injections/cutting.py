@@ -1,0 +1,258 @@
+"""Prompt injections in passages: cut out with what is under their voice, until what is left holds none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.core.passages import Passage
+from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
+from unpoison.core.verdicts import Action, Span, merge_spans, spans_of, without
+from unpoison.injections.blocks import is_payload, quotation_around, under_voice
+from unpoison.injections.detections import MAX_QUOTE_CHARS, STRONG, THRESHOLD, Detection, Injection
+from unpoison.injections.detector import DETECTOR, Detect
+from unpoison.injections.imperatives import ORDERS, find_imperatives
+from unpoison.text.sentences import around
+
+if TYPE_CHECKING:
+    from unpoison.models.requests import Flow
+
+__all__ = [
+    "MIN_WORDS",
+    "Injections",
+    "WithoutInjections",
+    "harmless",
+    "hidden_spans",
+    "injection_spans",
+    "injections_in",
+    "without_injections",
+]
+
+MAX_CUTS = 8
+"""Rounds of cutting in one passage; a passage that still holds an injection is dropped."""
+
+MAX_PLACES = 16
+"""Sentences of one passage that the grammar may find; a passage with more is dropped."""
+
+RESIDUE = 0.05
+"""The highest probability of the rest of a passage after a cut; 98 % of 1,328 clean passages are below it."""
+
+MIN_WORDS = 3
+"""A rest of fewer words is dropped."""
+
+MIN_REST_WORDS, MIN_REST_SHARE = 20, 0.5
+"""After strong evidence, a rest of fewer words, or of a smaller share of the passage, is dropped."""
+
+
+class WithoutInjections(NamedTuple):
+    """A passage without its injections.
+
+    Attributes:
+        passage: The rest; None if it is too short or suspicious itself.
+        spans: The removed parts of the caller's text.
+    """
+
+    passage: Passage | None
+    spans: tuple[Span, ...]
+
+
+class Cut(NamedTuple):
+    """The part of the caller's text that is removed with an injection.
+
+    Attributes:
+        spans: One, or none if the injection has no place in the caller's text.
+        quoted: Whether it is a quotation.
+    """
+
+    spans: tuple[Span, ...]
+    quoted: bool = False
+
+
+def cut_of(passage: Passage, worst: Injection) -> Cut:
+    """The part to remove with an injection. O(n log n) time for n characters.
+
+    Of a quotation only the quotation is removed, from the start of the injection. Strong evidence also removes the rest
+    of the block (`injections.blocks.under_voice`); weaker evidence removes the sentences of the injection. Blocks are
+    those of the caller's text, because a reading has no paragraphs. A title is a block.
+    """
+    reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
+    probability = round(worst.probability, 4)
+    found = tuple(spans_of(passage, [(worst.start, worst.end, probability, reason)]))
+    if not found:
+        return Cut(())
+    name = found[0].field
+    text = passage.text if name == "text" else passage.title or ""
+    start = min(span.start for span in found if span.field == name)
+    end = max(span.end for span in found if span.field == name)
+    quotation = quotation_around(text, start, min(end, start + 1))
+    if quotation is not None:
+        start, end = max(under_voice(text, start, end)[0], quotation[0]), quotation[1]
+    elif worst.probability >= STRONG:
+        start, end = under_voice(text, start, end)
+    else:
+        sentences_of = (*around(passage.reading, worst.start, worst.end), probability, reason)
+        return Cut(merge_spans(spans_of(passage, [sentences_of])))
+    return Cut((Span(start, end, probability, reason, name),), quotation is not None)
+
+
+def injection_spans(passage: Passage, found: Sequence[Injection]) -> tuple[Span, ...]:
+    """The spans that are cut with injections."""
+    return merge_spans(span for one in found for span in cut_of(passage, one).spans)
+
+
+def without_injections(
+    passage: Passage,
+    detection: Detection,
+    detect: Detect = DETECTOR.flow,
+    threshold: float = THRESHOLD,
+    min_words: int = MIN_REST_WORDS,
+) -> Flow[WithoutInjections]:
+    """Remove hidden messages and injections from a passage, the most suspicious first.
+
+    O(n log n) time for n characters.
+
+    Args:
+        passage: One that holds an injection.
+        detection: That on its reading.
+        detect: Judges the rest.
+        threshold: The probability from which a stretch is an injection.
+        min_words: After strong evidence, a rest of fewer words, or of less than half of the words, is dropped; 0 keeps
+            a rest of any length, as for values of a tool's result.
+    """
+    whole, spans = passage, hidden_spans(passage, detection.probability)
+    strong = bool(spans)
+    if spans:
+        passage = without(whole, spans)
+        (detection,) = yield from detect([passage.reading])
+    for _ in range(MAX_CUTS):
+        found = detection.above(RESIDUE if strong else threshold)
+        if not found:
+            read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
+            fine = not spans or _worth_keeping(whole, passage, min_words if strong else None)
+            if fine:
+                again = yield from detect(read)
+                fine = max(one.probability for one in again) <= (RESIDUE if strong else threshold)
+            return WithoutInjections(passage if fine else None, spans)
+        cuts = [cut_of(passage, one) for one in found]
+        if len(found) > MAX_PLACES:
+            return WithoutInjections(None, merge_spans([*spans, *(span for one in cuts for span in one.spans)]))
+        strong = strong or any(not one.quoted and of.probability >= STRONG for one, of in zip(cuts, found))
+        spans = merge_spans([*spans, *(span for one in cuts for span in one.spans)])
+        passage = without(whole, spans)
+        (detection,) = yield from detect([passage.reading])
+    return WithoutInjections(None, spans)
+
+
+def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool:
+    """Whether a rest may be read: it has enough words and, after strong evidence, is no payload itself."""
+    if min_words is None or not _says_something(rest):
+        return _says_something(rest)
+    if not min_words:
+        return not is_payload(rest.reading, 0)
+    words, before = len(rest.reading.split()), len(whole.reading.split())
+    return words >= max(min_words, MIN_REST_SHARE * before) and not is_payload(rest.reading)
+
+
+def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:
+    """The hidden messages of a passage, as spans with the given probability."""
+    reason = "a message where no reader looks"
+    return merge_spans(spans_of(passage, [(*region, round(probability, 4), reason) for region in passage.messages()]))
+
+
+def harmless(passage: Passage) -> bool:
+    """Whether a rest has enough words and holds no injection, with and without the marks of the cuts."""
+    return _says_something(passage) and all(
+        one.probability <= RESIDUE for one in DETECTOR.detect([passage.reading, passage.shown])
+    )
+
+
+def _says_something(passage: Passage) -> bool:
+    return sum(any(map(str.isalnum, word)) for word in passage.reading.split()) >= MIN_WORDS
+
+
+MAX_NAMED = 10
+"""Passages that a note on an unsupported language names."""
+
+
+class Injections(NamedTuple):
+    """The injections of all passages.
+
+    Attributes:
+        policy: The action on passages with an injection.
+        probability: That a passage holds an injection, by its worst stretch, in [0, 1], shape (k,).
+        quotes: That stretch, of those that hold one, by position.
+        passages: What the defense gets of them: those that hold none, the rests of those that are cut, and those that
+            are flagged.
+        read: The positions of these, rising.
+        spans: Where the injections stand, by position.
+        notes: What could not be judged.
+    """
+
+    policy: Action
+    probability: NDArray[np.float64]
+    quotes: Mapping[int, str]
+    passages: tuple[Passage, ...]
+    read: tuple[int, ...]
+    spans: Mapping[int, tuple[Span, ...]]
+    notes: tuple[str, ...] = ()
+
+
+def injections_in(
+    passages: Sequence[Passage], policy: Action, detect: Detect = DETECTOR.flow, threshold: float = THRESHOLD
+) -> Flow[Injections]:
+    """Detect each passage independently. O(n log n) time in the length of the texts.
+
+    Args:
+        passages: All of a question.
+        policy: `redact` cuts injections, and what is under their voice, out of passages whose rest says something and
+            is harmless, and drops the others; `drop` drops all, `flag` none.
+        detect: What judges.
+        threshold: The probability from which something is an injection.
+    """
+    detections = yield from detect([passage.reading for passage in passages])
+    left: list[Passage | None] = list(passages)
+    quotes, spans = dict[int, str](), dict[int, tuple[Span, ...]]()
+    for i, detection in enumerate(detections):
+        if detection.probability <= threshold:
+            continue
+        worst = detection.worst
+        if worst.probability < STRONG and _only_asks(passages[i].reading[worst.start : worst.end]):
+            continue  # a question is no instruction; other checks find a repeated question of the user
+        quotes[i] = worst.quote
+        if policy == "redact":
+            left[i], spans[i] = yield from without_injections(passages[i], detection, detect, threshold)
+        else:
+            left[i], spans[i] = None, injection_spans(passages[i], detection.above(threshold))
+        if policy == "flag":
+            left[i], spans[i] = passages[i], tuple(replace(span, flagged=True) for span in spans[i])
+    return Injections(
+        policy,
+        np.array([one.probability for one in detections], float),
+        quotes,
+        tuple(passage for passage in left if passage is not None),
+        tuple(i for i, passage in enumerate(left) if passage is not None),
+        spans,
+        _notes(detections),
+    )
+
+
+def _only_asks(stretch: str) -> bool:
+    """Whether a stretch ends as a question and orders nothing: "Reply with Ghent?" is an order with another mark."""
+    return stretch.rstrip().endswith("?") and all(part.form != ORDERS for part in find_imperatives(stretch))
+
+
+def _notes(detections: Sequence[Detection]) -> tuple[str, ...]:
+    """What could not be judged, once each, with the positions of the passages."""
+    by_note: dict[str, list[int]] = {}
+    for i, detection in enumerate(detections):
+        if detection.note:
+            by_note.setdefault(detection.note, []).append(i)
+    return tuple(
+        f"{note}, in passage {', '.join(map(str, positions[:MAX_NAMED]))}"
+        + (f" and {len(positions) - MAX_NAMED} more" if len(positions) > MAX_NAMED else "")
+        for note, positions in by_note.items()
+    )

@@ -1,0 +1,77 @@
+"""Graphs of ONNX and the files beside them: opened in one place, verified, one thread for each run."""
+
+from __future__ import annotations
+
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unpoison.errors import ModelError, clip
+from unpoison.utils.extras import require
+
+__all__ = ["check_published", "open_graph"]
+
+
+def check_published(file: Path, expected: str, name: str) -> None:
+    """Verify the SHA-256 of a file in a package of weights; about 0.3 s for 90 MB.
+
+    Raises:
+        ModelError: It is missing, truncated or changed.
+    """
+    try:
+        with file.open("rb") as stream:
+            actual = file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"{name} lacks {file.name} ({type(error).__name__}); install the package again") from error
+    if actual != expected:
+        raise ModelError(
+            f"{name} has a {file.name} that differs from the published one (SHA-256 {actual[:12]}…, expected "
+            f"{expected[:12]}…); install the package again"
+        )
+
+
+def open_graph(folder: Path, name: str) -> tuple[Any, dict[str, type[np.signedinteger[Any]]], list[str]]:
+    """Open a folder's graph, a single file beside its `tokenizer.json`, on the CPU with one thread for each run.
+
+    Args:
+        folder: The folder of `model.onnx` or `onnx/model.onnx`.
+        name: Its name in error messages.
+
+    Returns:
+        The session of onnxruntime, the type of each input, and the names of the outputs.
+
+    Raises:
+        MissingExtraError: onnxruntime is not installed.
+        ModelError: A file is missing or invalid, or refers to other files: an untrusted graph must not choose files to
+            read.
+    """
+    runtime = require("onnxruntime", "an ONNX model")
+    file = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
+    if file is None or not (folder / "tokenizer.json").is_file():
+        raise ModelError(f"{name} lacks model.onnx or tokenizer.json; give a folder that has both")
+    try:
+        graph = file.read_bytes()
+    except OSError as error:
+        raise _unusable(name, error) from error
+    if _ELSEWHERE in graph:
+        raise ModelError(f"{name} keeps weights in files beside {file.name}; export it as one file")
+    options = runtime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 3, 1
+    try:
+        session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library raises bare exceptions of its own
+        raise _unusable(name, error) from error
+    inputs: dict[str, type[np.signedinteger[Any]]] = {
+        put.name: np.int32 if "int32" in put.type else np.int64 for put in session.get_inputs()
+    }
+    return session, inputs, [put.name for put in session.get_outputs()]
+
+
+_ELSEWHERE = b"\n\x08location"
+"""The field of a graph (a protocol buffer) that refers to a tensor in another file."""
+
+
+def _unusable(name: str, error: Exception) -> ModelError:
+    return ModelError(f"cannot load {name} ({clip(' '.join(str(error).split()), 200)}); export the model again")
