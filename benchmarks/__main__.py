@@ -10,7 +10,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from unpoison.bench.data_files import BUILT, data_folder
+from unpoison_lab.data_files import BUILT, data_folder
 
 FOLDERS = ("data", "training", "quality", "speed")
 

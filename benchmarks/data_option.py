@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-from unpoison.bench.data_files import BUILT, data_folder
 from unpoison.errors import InputError
+from unpoison_lab.data_files import BUILT, data_folder
 
 __all__ = ["BUILT", "evaluation_folder"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from unpoison.bench.evaluation.runner import Runner
-from unpoison.bench.evaluation.runs import Run, file_of
-from unpoison.bench.evaluation.scenarios import Scenario
+from unpoison_lab.evaluation.runner import Runner
+from unpoison_lab.evaluation.runs import Run, file_of
+from unpoison_lab.evaluation.scenarios import Scenario
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 QUESTION = f"which bird nests on the cliff {HOSTILE}"

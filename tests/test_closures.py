@@ -46,8 +46,8 @@ def closure(module: str) -> tuple[int, int]:
 
 
 DEFENSES = {"unpoison.defenses.grada": (32, 4_200)} | {
-    target.partition(":")[0]: (60, 9_000)
-    for name, target in registry.BUILT_IN["defenses"].items()
+    registry.find("defenses", name).__module__: (60, 9_000)
+    for name in registry.names("defenses")
     if name not in ("grada", "guard")
 }
 """The most modules and lines of code that each may stand on; Guard is all of them together."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.core.registry import BUILT_IN, find, options
+from unpoison.core.registry import find, names, options
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -57,10 +57,8 @@ def test_no_page_loads_anything_from_another_host(site: Path) -> None:
 
 
 def pages_with_options() -> list[tuple[str, str]]:
-    return [("attacks", name) for name in BUILT_IN["attacks"]] + [
-        ("defenses", path.stem)
-        for path in sorted((DOCS / "defenses").glob("*.md"))
-        if path.stem in BUILT_IN["defenses"]
+    return [("attacks", name) for name in names("attacks")] + [
+        ("defenses", path.stem) for path in sorted((DOCS / "defenses").glob("*.md")) if path.stem in names("defenses")
     ]
 
 

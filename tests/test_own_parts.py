@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from unpoison.bench.attacks.base import Attack, DirectAttack, Target
-from unpoison.bench.evaluation.scenarios import Scenario
 from unpoison.cli import app
 from unpoison.core import registry
 from unpoison.defenses import load_defense
@@ -25,9 +23,11 @@ from unpoison.models.loading import load_encoder, load_generator, load_nli
 from unpoison.models.requests import Encode, Generate, encode
 from unpoison.serve import create_app
 from unpoison.types import Evidence, Screening
+from unpoison_lab.attacks.base import Attack, DirectAttack, Target
+from unpoison_lab.evaluation.scenarios import Scenario
 
 OWN = '''
-from unpoison.bench.attacks.base import DirectAttack
+from unpoison_lab.attacks.base import DirectAttack
 from unpoison.defenses.base import Defense
 from unpoison.types import Screening
 
@@ -308,9 +308,9 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> None:
         "unpoison.nli": [Offered("judge", LexicalNLI)],
     }
     monkeypatch.setattr(registry, "entry_points", lambda group: points.get(group, []))
-    registry._third_party.cache_clear()
+    registry.entry_points_of.cache_clear()
     yield
-    registry._third_party.cache_clear()
+    registry.entry_points_of.cache_clear()
 
 
 @pytest.mark.usefixtures("offered")
@@ -346,8 +346,8 @@ def test_entry_points_are_read_from_installed_packages(tmp_path: Path, monkeypat
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    registry._third_party.cache_clear()
+    registry.entry_points_of.cache_clear()
     try:
         assert type(load_encoder("plain")).__name__ == "PlainEncoder"
     finally:
-        registry._third_party.cache_clear()
+        registry.entry_points_of.cache_clear()

@@ -22,7 +22,7 @@ import pytest
 
 import unpoison
 
-ROOT = Path(unpoison.__file__).parent
+ROOT = Path(unpoison.__file__).parents[1]
 METHODS = ("compile", "search", "match", "fullmatch", "findall", "finditer", "split", "sub")
 SIZES = (24, 8192)
 """Characters: exponential time shows at the first, quadratic time at the second."""
@@ -31,16 +31,16 @@ SECONDS = 0.2
 REFUSED = ("", "\x00")
 
 MADE_WHEN_RUN = {
-    "bench/evaluation/llm_judge.py": "an escaped name, then a bounded repetition",
-    "bench/attacks/claims.py": "an escaped answer",
-    "injections/linear.py": "classes of characters",
-    "text/values.py": "rows of one table, each repetition bounded; a megabyte of digits is tried in tests/text",
-    "text/questions.py": "rows of one table of words, tried at the beginning of a word only",
-    "injections/rules.py": "our own words, each repetition bounded; runs of them are tried beside it",
-    "text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
-    "sources/policy.py": "escaped parts of a policy's own pattern, each in an atomic group",
-    "bench/redteam/http_client.py": "escaped values, joined",
-    "models/transformers.py": "names, and escaped marks, joined",
+    "unpoison_lab/evaluation/llm_judge.py": "an escaped name, then a bounded repetition",
+    "unpoison_lab/attacks/claims.py": "an escaped answer",
+    "unpoison/injections/linear.py": "classes of characters",
+    "unpoison/text/values.py": "rows of one table, each repetition bounded; a megabyte of digits: tests/text",
+    "unpoison/text/questions.py": "rows of one table of words, tried at the beginning of a word only",
+    "unpoison/injections/rules.py": "our own words, each repetition bounded; runs of them are tried beside it",
+    "unpoison/text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
+    "unpoison/sources/policy.py": "escaped parts of a policy's own pattern, each in an atomic group",
+    "unpoison_lab/redteam/http_client.py": "escaped values, joined",
+    "unpoison/models/transformers.py": "names, and escaped marks, joined",
 }
 """Files with patterns that only exist while running: literal texts, with nothing unbounded around them."""
 
@@ -70,7 +70,7 @@ def patterns() -> Iterator[Any]:
     for path, tree in sources():
         place = str(path.relative_to(ROOT))
         for call in calls(tree):
-            module = ".".join(["unpoison", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
             expression = ast.unparse(call.args[0])
             try:
                 known = eval(expression, dict(vars(import_module(module))))  # noqa: S307  our own source

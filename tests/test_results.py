@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.bench.evaluation.presets import preset_names, stream_preset_names
-from unpoison.bench.evaluation.scenarios import check_spec
+from unpoison_lab.evaluation.presets import preset_names, stream_preset_names
+from unpoison_lab.evaluation.scenarios import check_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

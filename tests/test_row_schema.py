@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.bench.evaluation.datasets import load
-from unpoison.bench.evaluation.examples import Example
 from unpoison.errors import InputError
 from unpoison.io.rows import Row, load_sample
+from unpoison_lab.evaluation.datasets import load
+from unpoison_lab.evaluation.examples import Example
 
 pytestmark = pytest.mark.needs("jsonschema")
 SCHEMA = json.loads(files("unpoison").joinpath("data", "rows.schema.json").read_text())

@@ -19,6 +19,7 @@ from textwrap import wrap
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "architecture.svg"
 PACKAGE = ROOT / "src" / "unpoison"
+LAB = ROOT / "src" / "unpoison_lab"
 
 WIDTH, ROW, GAP = 760, 46, 8
 LINE = 100
@@ -38,12 +39,13 @@ def layers() -> list[list[str]]:
     ]
     rows = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     named = [[name.strip().removeprefix("unpoison.") for name in row.split(":")] for row in rows]
-    return [rooms for row in named if (rooms := [room for room in row if (PACKAGE / room).is_dir()])]
+    return [[LAB.name], *(rooms for row in named if (rooms := [room for room in row if (PACKAGE / room).is_dir()]))]
 
 
 def purpose(room: str) -> str:
     """What a folder is for, in the words of its docstring."""
-    doc = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    home = LAB if room == LAB.name else PACKAGE / room
+    doc = ast.get_docstring(ast.parse((home / "__init__.py").read_text(encoding="utf-8"))) or ""
     return doc.split("\n")[0].rstrip(".")
 
 

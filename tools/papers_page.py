@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from unpoison.bench.evaluation.differences import measurable, needs_replies
-from unpoison.bench.evaluation.preset_data import preset_file, preset_files
 from unpoison.core.registry import find, parse
+from unpoison_lab.evaluation.differences import measurable, needs_replies
+from unpoison_lab.evaluation.preset_data import preset_file, preset_files
 
 PAGE = Path(__file__).parents[1] / "docs" / "papers.md"
 PAPERS = ("GRADA", "RAGDefender", "TrustRAG", "RADAR")

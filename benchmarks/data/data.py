@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.data.recipes import Recipe, SourceFile, strings_of
 from benchmarks.data.sources import read_source
-from unpoison.bench.data_files import built_folder
+from unpoison_lab.data_files import built_folder
 
 HERE = Path(__file__).parent
 

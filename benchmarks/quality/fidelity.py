@@ -23,15 +23,15 @@ from benchmarks.data_option import evaluation_folder
 from benchmarks.quality import published_rules as rules
 from unpoison import Passage, Query, Radar
 from unpoison.beliefs import MemoryBeliefs, belief_key
-from unpoison.bench.evaluation.contexts import clean_contexts
-from unpoison.bench.evaluation.datasets import load, load_passages
-from unpoison.bench.evaluation.injection import poison_candidates, prepend
 from unpoison.core.registry import create
 from unpoison.models import FakeEncoder, FakeNLI, LexicalEncoder, LexicalNLI, ScriptedGenerator, load_encoder
 from unpoison.models.extractive import ExtractiveReader
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt
 from unpoison.models.protocols import Encoder
 from unpoison.report.document import Table, markdown_table
+from unpoison_lab.evaluation.contexts import clean_contexts
+from unpoison_lab.evaluation.datasets import load, load_passages
+from unpoison_lab.evaluation.injection import poison_candidates, prepend
 
 DATA = ("nq", "hotpotqa", "msmarco")
 POISONS = (0, 1, 3, 5)

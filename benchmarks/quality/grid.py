@@ -18,9 +18,9 @@ import yaml
 
 from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.training.reader_data import unseen
-from unpoison.bench.evaluation.grids import Grid
-from unpoison.bench.evaluation.runner import Runner
-from unpoison.bench.report import Report, as_markdown
+from unpoison_lab.evaluation.grids import Grid
+from unpoison_lab.evaluation.runner import Runner
+from unpoison_lab.report import Report, as_markdown
 
 GRIDS = Path(__file__).resolve().parents[1] / "grids"
 

@@ -19,8 +19,8 @@ from benchmarks.quality.headlines import Screened, screen_all
 from benchmarks.training.guard_data import measured_samples
 from unpoison import Guard
 from unpoison.algorithms.intervals import wilson
-from unpoison.bench.attacks.base import contains_answer
-from unpoison.bench.evaluation.datasets import load
+from unpoison_lab.attacks.base import contains_answer
+from unpoison_lab.evaluation.datasets import load
 
 CHECKS = ("hidden", "prompt_injection", "gibberish", "crafted")
 

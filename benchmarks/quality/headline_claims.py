@@ -9,11 +9,11 @@ from pathlib import Path
 from benchmarks.quality.quality_cells import BENIGN, CANDIDATES
 from benchmarks.training.guard_data import Sample, measured_samples
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
-from unpoison.bench.evaluation.contexts import clean_contexts
-from unpoison.bench.evaluation.datasets import load
-from unpoison.bench.evaluation.runs import CellTally
 from unpoison.cli.demo import plant as demo_planted
 from unpoison.io.rows import load_sample
+from unpoison_lab.evaluation.contexts import clean_contexts
+from unpoison_lab.evaluation.datasets import load
+from unpoison_lab.evaluation.runs import CellTally
 
 __all__ = ["CLAIMS", "Claim", "Groups", "of_data", "of_sample"]
 

@@ -29,11 +29,11 @@ from benchmarks.quality.headline_claims import CLAIMS, Claim, Groups, of_data, o
 from benchmarks.quality.headline_pages import FILE, ROOT, bring_up_to_date, load_headlines
 from benchmarks.training.guard_data import Sample
 from unpoison import Guard, __version__
-from unpoison.bench.evaluation.runs import CellTally, tally
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.models import load_encoder
 from unpoison.types import Screening
+from unpoison_lab.evaluation.runs import CellTally, tally
 
 FEW = 8
 """Questions of each claim that are measured again by the tests."""

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.data_option import evaluation_folder
 from unpoison import Answer, Guard, Passage, Sources, Vanilla
-from unpoison.bench.evaluation.matchers import matcher
 from unpoison.retrieval import BM25Retriever
 from unpoison.text.languages import other_language
+from unpoison_lab.evaluation.matchers import matcher
 
 RETRIEVED = 6
 FOUND = Path(__file__).with_name("organisations.jsonl")

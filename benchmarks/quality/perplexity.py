@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.bench.evaluation.datasets import load
-from unpoison.bench.evaluation.examples import Example
-from unpoison.bench.evaluation.runs import auroc
-from unpoison.defenses.perplexity import perplexity
 from unpoison.models import load_generator
 from unpoison.models.protocols import LogProbabilities
+from unpoison_lab.baselines.perplexity import perplexity
+from unpoison_lab.evaluation.datasets import load
+from unpoison_lab.evaluation.examples import Example
+from unpoison_lab.evaluation.runs import auroc
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

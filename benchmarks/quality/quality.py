@@ -26,12 +26,12 @@ from unpoison import Query, __version__
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
 from unpoison.algorithms.ranking import best_first
-from unpoison.bench.evaluation.contexts import Context
-from unpoison.bench.evaluation.runs import CellTally, tally
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.models import CachedEncoder, load_encoder
 from unpoison.models.protocols import Encoder
+from unpoison_lab.evaluation.contexts import Context
+from unpoison_lab.evaluation.runs import CellTally, tally
 
 DEFENSES = {
     "none (top 5)": None,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from unpoison.bench.evaluation.contexts import Context, clean_contexts, context_from_labels
-from unpoison.bench.evaluation.datasets import load, load_passages
-from unpoison.bench.evaluation.examples import Example
-from unpoison.bench.evaluation.injection import poison_candidates, prepend, replace_at
+from unpoison_lab.evaluation.contexts import Context, clean_contexts, context_from_labels
+from unpoison_lab.evaluation.datasets import load, load_passages
+from unpoison_lab.evaluation.examples import Example
+from unpoison_lab.evaluation.injection import poison_candidates, prepend, replace_at
 
 CANDIDATES = 10
 """Passages per context, poison included."""

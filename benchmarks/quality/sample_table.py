@@ -11,9 +11,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from unpoison.bench.evaluation.runner import Runner
-from unpoison.bench.evaluation.scenarios import NO_ATTACK, Scenario
-from unpoison.bench.evaluation.summary import summarise
+from unpoison_lab.evaluation.runner import Runner
+from unpoison_lab.evaluation.scenarios import NO_ATTACK, Scenario
+from unpoison_lab.evaluation.summary import summarise
 
 DEFENSES = ("vanilla:keep=5", "guard", "grada", "ragdefender", "trustrag:stages=1", "trustrag:stages=1,mode=reference")
 COUNTS = (1, 3)

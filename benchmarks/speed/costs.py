@@ -25,13 +25,13 @@ from typing import Any
 
 import yaml
 
-from unpoison.bench.evaluation.contexts import Context, clean_contexts
-from unpoison.bench.evaluation.datasets import load, load_passages
-from unpoison.bench.evaluation.scenarios import Scenario
-from unpoison.bench.evaluation.workbench import Workbench, sibling_corpus
 from unpoison.models.prompts import Prompt
 from unpoison.runtime.driver import Limits
 from unpoison.types import Reply
+from unpoison_lab.evaluation.contexts import Context, clean_contexts
+from unpoison_lab.evaluation.datasets import load, load_passages
+from unpoison_lab.evaluation.scenarios import Scenario
+from unpoison_lab.evaluation.workbench import Workbench, sibling_corpus
 
 DEFENSES = (
     "vanilla", "grada", "grada:variant=bm25", "grada:variant=ebd", "ragdefender", "trustrag:stages=1", "trustrag",

@@ -7,8 +7,8 @@ evidence and adds an authority. The wordings are ours.
 
 from __future__ import annotations
 
-from unpoison.bench.attacks.base import DirectAttack, PoisonText, Target
-from unpoison.bench.attacks.claims import claim_failure, keywords, statement
+from unpoison_lab.attacks.base import DirectAttack, PoisonText, Target
+from unpoison_lab.attacks.claims import claim_failure, keywords, statement
 
 __all__ = ["AuthChain", "CorruptRag"]
 

@@ -21,13 +21,13 @@ from benchmarks.training.guard_forms import claimed, corrected, in_form, tailed
 from benchmarks.training.guard_texts import agreeing, answered, brief, joined, padded, snippet
 from benchmarks.training.split import held_out as held_out_of
 from benchmarks.training.split import share_of
-from unpoison.bench.attacks.base import contains_answer, with_question
-from unpoison.bench.evaluation.contexts import Context, nearest, text_key
-from unpoison.bench.evaluation.datasets import load, load_passages
-from unpoison.bench.evaluation.examples import Example
 from unpoison.core.registry import create
 from unpoison.errors import InputError
 from unpoison.types import Passage
+from unpoison_lab.attacks.base import contains_answer, with_question
+from unpoison_lab.evaluation.contexts import Context, nearest, text_key
+from unpoison_lab.evaluation.datasets import load, load_passages
+from unpoison_lab.evaluation.examples import Example
 
 __all__ = ["Sample", "drawn_sample", "held_out", "measured_samples", "training_samples"]
 

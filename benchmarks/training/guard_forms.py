@@ -11,8 +11,8 @@ import re
 import numpy as np
 
 from benchmarks.training.guard_texts import MONTHS, snippet
-from unpoison.bench.attacks.claims import keywords, statement
-from unpoison.bench.attacks.rewriting import sentences
+from unpoison_lab.attacks.claims import keywords, statement
+from unpoison_lab.attacks.rewriting import sentences
 
 __all__ = ["claimed", "corrected", "in_form", "tailed"]
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from unpoison.bench.attacks.rewriting import sentences, with_synonyms
+from unpoison_lab.attacks.rewriting import sentences, with_synonyms
 
 __all__ = ["agreeing", "answered", "brief", "joined", "padded", "snippet"]
 

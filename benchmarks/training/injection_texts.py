@@ -12,9 +12,9 @@ from typing import NamedTuple
 from benchmarks.training.docstrings import REFERENCE, REFERENCE_ASIDE, documentation_of
 from benchmarks.training.guard_data import FREE
 from benchmarks.training.injection_wordings import FOLDER, filled, wordings
-from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.text.canonical import canonical
 from unpoison.text.sentences import sentences
+from unpoison_lab.evaluation.datasets import load, load_passages
 
 __all__ = ["LATER", "Text", "all_texts", "held_out", "share"]
 

@@ -3,7 +3,7 @@
 A line is one wording under the heading of its kind or language. `{a|b}` is a choice, which may hold others; a line
 `:name = a|b` gives its file the choice `{:name}`; a backslash before n is a new line, before a brace or a bar the sign
 itself; `{question}`, `{answer}`, `{topic}` and the like are filled in. None of these wordings is one of
-`bench/attacks/prompt_injection.py`.
+`unpoison_lab/attacks/prompt_injection.py`.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from benchmarks.training import guard_data
 from benchmarks.training.reader_texts import UNLABELLED, Pair, blanked, occurrences
 from benchmarks.training.reader_written import written
 from benchmarks.training.split import held_out, overlaps, rows, runs, words
-from unpoison.bench.evaluation.contexts import nearest
-from unpoison.bench.evaluation.datasets import load_passages
 from unpoison.core.passages import Passage
+from unpoison_lab.evaluation.contexts import nearest
+from unpoison_lab.evaluation.datasets import load_passages
 
 __all__ = [
     "BLANKED",

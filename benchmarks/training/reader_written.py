@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.training.reader_texts import SENTENCE, Pair, occurrences, rival_of
-from unpoison.bench.attacks.base import Target
 from unpoison.core.registry import create
 from unpoison.errors import InputError
+from unpoison_lab.attacks.base import Target
 
 __all__ = ["written"]
 

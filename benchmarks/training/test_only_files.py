@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.data.sources import find_mirror, read_mirror
 from benchmarks.training.reader_data import FREE_FILES, TEST_SHARE
 from benchmarks.training.split import held_out, rows, share_of, words
-from unpoison.bench.evaluation.examples import Example, FieldError
+from unpoison_lab.evaluation.examples import Example, FieldError
 
 Row = dict[str, Any]
 

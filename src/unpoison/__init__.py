@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unpoison.utils.extras import lazy_names
+from unpoison.utils.extras import lazy_names, wire
 
 if TYPE_CHECKING:
     from unpoison.architectures.rag import Rag
@@ -62,6 +62,14 @@ __all__ = [
     "Answer", "Claim", "Defense", "Grada", "Guard", "Limits", "Passage", "Query", "Radar", "Rag", "RagDefender",
     "Screening", "Sources", "TrustRag", "UnpoisonError", "Vanilla", "Verdict", "Vote", "load_defense",
 ]  # fmt: skip
+
+wire(
+    {
+        "rendering": "unpoison.report.rendering",
+        "answers_by_origin": "unpoison.defenses.vote:answers_by_origin",
+        "defenses": "unpoison.defenses",
+    }
+)
 
 __getattr__ = lazy_names(__name__, _HOMES)
 

@@ -17,7 +17,7 @@ import pytest
 
 from chromium import QUIET, found_browser
 from small_run import HOSTILE, small_run
-from unpoison.bench.report import Report, page
+from unpoison_lab.report import Report, page
 
 pytestmark = pytest.mark.browser
 

@@ -97,7 +97,7 @@ def test_what_cannot_be_done(run, arguments, message):
 
 def test_the_examples_of_the_help_are_commands_that_can_be_read(run):
     """Options and values of every example are accepted: none is told as a slip before anything is asked."""
-    from unpoison.cli import attack, evaluate
+    from unpoison_lab.cli import attack, evaluate
 
     for line in (attack.EXAMPLES + evaluate.EXAMPLES).splitlines():
         command = line.strip().partition(" | ")[0]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bench.check.corpus import write_documents
-from bench.check.rag_server import serve_rag
+from lab.check.corpus import write_documents
+from lab.check.rag_server import serve_rag
 
 Run = Callable[..., Any]
 

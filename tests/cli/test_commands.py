@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.conftest import lines
-from unpoison import __version__
+from unpoison import __version__, cli
 
 UNPOISON = [sys.executable, "-c", "from unpoison.cli import main; main()"]
 
@@ -32,7 +33,7 @@ def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom unpoison.cli import app\n"
         "try:\n    app(['screen', '--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'scipy', 'torch', 'transformers', 'sklearn', 'pyarrow', 'openai', 'unpoison.bench'}\n"
+        "heavy = {'scipy', 'torch', 'transformers', 'sklearn', 'pyarrow', 'openai', 'unpoison_lab'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -92,3 +93,13 @@ def test_control_c_ends_with_130_even_while_a_model_is_slow(tmp_path: Path):
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(60) == 130
         assert b"Traceback" not in process.stderr.read()
+
+
+def test_a_command_of_the_laboratory_says_what_is_missing(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "entry_points_of", lambda kind: {})
+    cli._load.cache_clear()
+    assert "evaluate" in run("--help").stdout
+    for arguments in (("evaluate", "--limit", "2", "sample"), ("redteam", "--help")):
+        result = run(*arguments)
+        assert result.exit_code == 2 and "is a command of the laboratory" in result.stderr
+        assert len(result.stderr.splitlines()) == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.incident.stand_in import (
+from lab.incident.stand_in import (
     CLEAN,
     QUESTION,
     RIGHT,

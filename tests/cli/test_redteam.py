@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bench.check.rag_server import serve_rag
-from bench.redteam.conftest import standing_in
+from lab.check.rag_server import serve_rag
+from lab.redteam.conftest import standing_in
 
 Run = Callable[..., Any]
 

@@ -11,11 +11,11 @@ import pytest
 
 from contract.test_promises import QUERY, SHARKS, make
 from unpoison import Defense, Guard, Passage, Query, RagDefender, Screening
-from unpoison.bench.evaluation.datasets import load
 from unpoison.core import registry
 from unpoison.errors import InputError
 from unpoison.models import ScriptedGenerator
 from unpoison.text.canonical import MAX_TEXT_CHARS
+from unpoison_lab.evaluation.datasets import load
 
 TWINS = str.maketrans("aeopcxyAEHKMOPT", "аеорсхуАЕНКМОРТ")
 WIDE = {i: i + 0xFEE0 for i in range(0x21, 0x7F)}

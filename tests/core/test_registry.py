@@ -66,7 +66,7 @@ def test_every_defense_describes_itself(name: str) -> None:
 
 def test_third_parties_register_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("theirs", "unpoison.defenses.grada:Grada", "unpoison.defenses")
-    monkeypatch.setattr(registry, "_third_party", lambda kind: {"theirs": point} if kind == "defenses" else {})
+    monkeypatch.setattr(registry, "entry_points_of", lambda kind: {"theirs": point} if kind == "defenses" else {})
     assert "theirs" in registry.names("defenses")
     assert isinstance(registry.create("defenses", "theirs:keep=2"), Grada)
 

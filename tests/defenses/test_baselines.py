@@ -5,11 +5,11 @@ import pytest
 
 from model_doubles import FakeLanguageModel
 from unpoison import Grada, Vanilla
-from unpoison.defenses.perplexity import Perplexity, perplexity
 from unpoison.defenses.vanilla import NoRag
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.types import Reply
+from unpoison_lab.baselines.perplexity import Perplexity, perplexity
 
 TEXTS = ["a", "b", "c"]
 

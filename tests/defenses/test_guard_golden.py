@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from unpoison import Guard
-from unpoison.bench.attacks.base import Target
 from unpoison.core.registry import create
 from unpoison.injections import DETECTOR
+from unpoison_lab.attacks.base import Target
 
 GOLDEN = Path(__file__).with_name("guard_golden.json")
 SAMPLE = Path(__file__).parents[2] / "src" / "unpoison" / "data" / "sample.jsonl"

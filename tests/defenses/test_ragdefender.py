@@ -5,8 +5,8 @@ import pytest
 
 from unpoison import Passage, RagDefender, TrustRag
 from unpoison.algorithms.clusters import agglomerative
-from unpoison.bench.ablations import RagDefenderAblation
 from unpoison.errors import InputError, OptionError
+from unpoison_lab.ablations import RagDefenderAblation
 
 POISON = "The Sharks play every home game at Levi's Stadium in Santa Clara."
 

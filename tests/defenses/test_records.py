@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from unpoison import Guard, Passage
-from unpoison.bench.ablations import GuardAblation
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.defenses.guard.records import ALIKE, MOST_TEXTS, words_of_form
 from unpoison.text.analysis import words_of
 from unpoison.text.features import QuestionTerms
+from unpoison_lab.ablations import GuardAblation
 
 NAMES = ("Belgate", "Corvale", "Fenport", "Garwick", "Holstead", "Kelmere", "Linberg", "Norton", "Pelham", "Rosedale")
 TOWNS = ("Arby", "Dancott", "Elmere", "Isley", "Jorport", "Marham", "Orrick", "Quinton", "Salova", "Wesgate")

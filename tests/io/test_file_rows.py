@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.bench.evaluation.datasets import load, load_passages
 from unpoison.errors import InputError
 from unpoison.io.files import CsvSource, JsonLinesSource, JsonSource, open_source
 from unpoison.io.rows import Row
+from unpoison_lab.evaluation.datasets import load, load_passages
 
 
 def rows(text: str | bytes) -> list[tuple[int, dict[str, object], str | None]]:
@@ -178,7 +178,7 @@ def test_data_sets_and_corpora_are_read_from_every_kind(tmp_path: Path):
 
 
 def test_what_is_huge_when_unpacked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("unpoison.bench.evaluation.datasets.MAX_BYTES", 10_000)
+    monkeypatch.setattr("unpoison_lab.evaluation.datasets.MAX_BYTES", 10_000)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"question": "a"}\n' * 100_000))
     with pytest.raises(InputError, match="holds more than 10,000 bytes"):

@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from checkpoints import WORDS, save_tokenizer
-from unpoison.defenses.discern import Discern
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FusionInDecoder
 from unpoison.models.fusion import HEAD
 from unpoison.models.prompts import Prompt
+from unpoison_lab.baselines.discern import Discern
 
 pytestmark = pytest.mark.needs("torch")
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from unpoison import Grada, Passage, Radar, RagDefender, TrustRag
-from unpoison.bench.attacks.adversarial_decoding import AdversarialDecoding
-from unpoison.bench.attacks.garag import Garag
-from unpoison.bench.attacks.hotflip import HotFlip
-from unpoison.bench.attacks.jamming import Jamming
-from unpoison.bench.attacks.phantom import Phantom
-from unpoison.bench.attacks.poisonedrag import PoisonedRag
 from unpoison.core.registry import create
-from unpoison.defenses.perplexity import Perplexity
-from unpoison.defenses.reliabilityrag import ReliabilityRag, SampledReliabilityRag
 from unpoison.defenses.robustrag import RobustRag
 from unpoison.defenses.robustrag_decoding import RobustRagDecoding
 from unpoison.models import FakeNLI, ScriptedGenerator
+from unpoison_lab.attacks.adversarial_decoding import AdversarialDecoding
+from unpoison_lab.attacks.garag import Garag
+from unpoison_lab.attacks.hotflip import HotFlip
+from unpoison_lab.attacks.jamming import Jamming
+from unpoison_lab.attacks.phantom import Phantom
+from unpoison_lab.attacks.poisonedrag import PoisonedRag
+from unpoison_lab.baselines.perplexity import Perplexity
+from unpoison_lab.baselines.reliabilityrag import ReliabilityRag, SampledReliabilityRag
 
 SILENT = ScriptedGenerator(lambda prompt: "I don't know")
 

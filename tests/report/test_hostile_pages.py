@@ -17,7 +17,6 @@ import pytest
 
 from hostile_texts import ADDRESSES, LINK, PAYLOAD, TEMPLATES, Page, check, hostile
 from scan.corpora import audited
-from unpoison.bench.redteam.results import Results, Trial, redteam_page
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Span
 from unpoison.report.document import Section, Table, document
@@ -26,6 +25,7 @@ from unpoison.scan.audit_report import audit_page
 from unpoison.scan.findings import Finding, Scan
 from unpoison.scan.report import page as page_of_scan
 from unpoison.types import Contest, Evidence, Passage, Query, Rival, Screening
+from unpoison_lab.redteam.results import Results, Trial, redteam_page
 
 
 def test_the_check_finds_what_it_is_for() -> None:

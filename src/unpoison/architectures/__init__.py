@@ -1,1 +1,1 @@
-"""How passages reach the model: plain RAG, REPLUG, Self-RAG."""
+"""How passages reach the model."""

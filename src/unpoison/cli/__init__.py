@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain
 from typing import Annotated, Any
 
@@ -22,7 +23,8 @@ from typer.main import get_command
 
 from unpoison import __version__
 from unpoison.cli.options import Command, limit_threads, option
-from unpoison.errors import UnpoisonError
+from unpoison.core.registry import entry_points_of
+from unpoison.errors import OptionError, UnpoisonError
 from unpoison.utils.extras import installed_extras
 
 __all__ = ["COMMANDS", "app", "main"]
@@ -52,7 +54,10 @@ COMMANDS = {
         "redteam": "How often do attacks succeed against my running system?",
     },
 }
-"""Group -> command -> the question that it answers. `unpoison.cli.NAME` defines the command NAME."""
+"""Group -> command -> the question that it answers.
+
+`unpoison.cli.NAME` defines the command NAME; those of the laboratory are entry points in the group `unpoison.commands`.
+"""
 
 FIXES = {
     errno.ENOENT: "check the path, and that its folder exists",
@@ -86,15 +91,28 @@ class Modules(Mapping[str, Any]):
 
 @cache
 def _load(name: str, question: str) -> Any:
-    module = import_module(f"unpoison.cli.{name.replace('-', '_')}")
-    command = getattr(module, name.replace("-", "_"))
+    command = _command(name)
     if isinstance(command, typer.Typer):
         return get_command(command)
     holder = typer.Typer(**SETTINGS)
     settings = {"auto_envvar_prefix": "UNPOISON_SERVE"} if name == "serve" else None
-    examples = getattr(module, "EXAMPLES", None)
+    examples = getattr(sys.modules[command.__module__], "EXAMPLES", None)
     holder.command(name, cls=Command, epilog=examples, short_help=question, context_settings=settings)(command)
     return get_command(holder)
+
+
+def _command(name: str) -> Any:
+    """The function or group behind a name."""
+    plain = name.replace("-", "_")
+    if find_spec(f"unpoison.cli.{plain}") is not None:
+        return getattr(import_module(f"unpoison.cli.{plain}"), plain)
+    point = entry_points_of("commands").get(name)
+    if point is None:
+        raise OptionError(
+            f"unpoison {name} is a command of the laboratory, the second package of this distribution, which is not "
+            "installed; run: pip install --force-reinstall unpoison"
+        )
+    return point.load()
 
 
 class Commands(TyperGroup):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, Literal, NamedTuple, Self
 
 from unpoison.core.codec import JsonRecord, from_row, json_entries, to_row
-from unpoison.core.screenings import DRAWING, Screening
+from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Status
 from unpoison.errors import InputError, clip
 from unpoison.utils.checks import within
+from unpoison.utils.extras import wired
 
 __all__ = [
     "MAX_ANSWER",
@@ -118,7 +118,7 @@ class Answer:
     def _repr_html_(self) -> str:
         """The answer and the table of its screening, for a notebook."""
         said = self.text if self.status is None else f"{self.text} ({self.status})"
-        html: str = import_module(DRAWING).table(self.screening, said)
+        html: str = wired("rendering").table(self.screening, said)
         return html
 
     def __repr__(self) -> str:

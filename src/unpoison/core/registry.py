@@ -1,7 +1,7 @@
 """Creates objects from names and option strings: `grada:alpha=0.3,keep=5` becomes `Grada(alpha=0.3, keep=5)`.
 
-Built-in classes are listed here as strings, so that listing them imports nothing. Other packages register theirs with
-an entry point in the group `unpoison.defenses`, `unpoison.attacks`, `unpoison.encoders`, `unpoison.generators`,
+A room registers its classes when it is imported (`register`). Other packages, such as the laboratory, register theirs
+with an entry point in the group `unpoison.defenses`, `unpoison.attacks`, `unpoison.encoders`, `unpoison.generators`,
 `unpoison.nli` or `unpoison.cross_encoders`. Any other class is named by its module: `my_module:MyDefense`,
 `my_module:MyDefense:option=value`.
 """
@@ -23,12 +23,14 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unpoison.errors import OptionError, UnknownNameError, clip, nearest
+from unpoison.utils.extras import wired
 
 __all__ = [
     "BUILT_IN",
     "Option",
     "create",
     "entry_point",
+    "entry_points_of",
     "find",
     "format_spec",
     "names",
@@ -37,67 +39,28 @@ __all__ = [
     "parameters",
     "parse",
     "read_options",
+    "register",
     "split_options",
     "split_specs",
 ]
 
-BUILT_IN: dict[str, dict[str, str]] = {
-    "defenses": {
-        "guard": "unpoison.defenses.guard:Guard",
-        "grada": "unpoison.defenses.grada:Grada",
-        "ragdefender": "unpoison.defenses.ragdefender:RagDefender",
-        "trustrag": "unpoison.defenses.trustrag:TrustRag",
-        "radar": "unpoison.defenses.radar:Radar",
-        "vote": "unpoison.defenses.vote:Vote",
-        "vanilla": "unpoison.defenses.vanilla:Vanilla",
-        "no-rag": "unpoison.defenses.vanilla:NoRag",
-        "perplexity": "unpoison.defenses.perplexity:Perplexity",
-        "robustrag": "unpoison.defenses.robustrag:RobustRag",
-        "robustrag-decoding": "unpoison.defenses.robustrag_decoding:RobustRagDecoding",
-        "reliabilityrag": "unpoison.defenses.reliabilityrag:ReliabilityRag",
-        "reliabilityrag-sampled": "unpoison.defenses.reliabilityrag:SampledReliabilityRag",
-        "astuterag": "unpoison.defenses.astuterag:AstuteRag",
-        "instructrag": "unpoison.defenses.instructrag:InstructRag",
-        "discern": "unpoison.defenses.discern:Discern",
-        "madam": "unpoison.defenses.madam:Madam",
-        "paraphrase": "unpoison.defenses.paraphrase:Paraphrasing",
-        "rerank": "unpoison.defenses.rerank:Rerank",
-        "hlatr": "unpoison.defenses.rerank:Hlatr",
-    },
-    "ablations": {
-        "guard-ablation": "unpoison.bench.ablations:GuardAblation",
-        "ragdefender-ablation": "unpoison.bench.ablations:RagDefenderAblation",
-        "trustrag-ablation": "unpoison.bench.ablations:TrustRagAblation",
-    },
-    "attacks": {
-        "published": "unpoison.bench.attacks.published:Published",
-        "poisonedrag": "unpoison.bench.attacks.poisonedrag:PoisonedRag",
-        "hotflip": "unpoison.bench.attacks.hotflip:HotFlip",
-        "pia": "unpoison.bench.attacks.prompt_injection:Pia",
-        "phantom": "unpoison.bench.attacks.phantom:Phantom",
-        "garag": "unpoison.bench.attacks.garag:Garag",
-        "tan": "unpoison.bench.attacks.tan:Tan",
-        "adversarial-decoding": "unpoison.bench.attacks.adversarial_decoding:AdversarialDecoding",
-        "jamming": "unpoison.bench.attacks.jamming:Jamming",
-        "synonym": "unpoison.bench.attacks.paraphrase:Synonym",
-        "paraphrase": "unpoison.bench.attacks.paraphrase:Paraphrase",
-        "disperse": "unpoison.bench.attacks.disperse:Disperse",
-        "mixed": "unpoison.bench.attacks.disperse:Mixed",
-        "ambiguous": "unpoison.bench.attacks.prompt_injection:Ambiguous",
-        "conditional": "unpoison.bench.attacks.prompt_injection:Conditional",
-        "multi-cluster": "unpoison.bench.attacks.multi_cluster:MultiCluster",
-        "diverse": "unpoison.bench.attacks.paraphrase:Diverse",
-        "prompt-injection": "unpoison.bench.attacks.prompt_injection:PromptInjection",
-        "copies": "unpoison.bench.attacks.published:Copies",
-    },
-}
+BUILT_IN: dict[str, dict[str, str]] = {}
+"""Kind -> name -> `module:Class`, as rooms register them."""
+
+BASES: dict[str, str] = {}
+"""The required base class of a class that is named by its module, by kind."""
 
 
-BASES = {
-    "defenses": "unpoison.defenses.base:Defense",
-    "attacks": "unpoison.bench.attacks.base:Attack",
-}
-"""The required base class of a class that is named by its module."""
+def register(kind: str, base: str, classes: Mapping[str, str]) -> None:
+    """Make the classes of a room known by their names.
+
+    Args:
+        kind: Such as "defenses".
+        base: The class, as `module:Class`, that a class named by its module must be derived from.
+        classes: Name -> `module:Class`, as strings, so that listing them imports nothing.
+    """
+    BASES[kind] = base
+    BUILT_IN.setdefault(kind, {}).update(classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +80,19 @@ class Option:
 
 
 @cache
-def _third_party(kind: str) -> Mapping[str, EntryPoint]:
+def entry_points_of(kind: str) -> Mapping[str, EntryPoint]:
+    """What packages register in the group of a kind, by name."""
     return {point.name: point for point in entry_points(group=f"unpoison.{kind}")}
+
+
+def _built_in(kind: str) -> Mapping[str, str]:
+    wired(kind)  # the room registers its classes when it is imported
+    return BUILT_IN.get(kind, {})
 
 
 def names(kind: str) -> list[str]:
     """Every known name of a kind ("defenses", "attacks", ...), sorted; nothing is imported."""
-    return sorted({*BUILT_IN.get(kind, {}), *_third_party(kind)})
+    return sorted({*_built_in(kind), *entry_points_of(kind)})
 
 
 def find(kind: str, name: str) -> Any:
@@ -132,14 +101,14 @@ def find(kind: str, name: str) -> Any:
     Raises:
         UnknownNameError: No such name; the message suggests the nearest.
     """
-    target = BUILT_IN.get(kind, {}).get(name)
-    if target is None and kind == "defenses":
-        target = BUILT_IN["ablations"].get(name)
+    target = _built_in(kind).get(name)
     if target is not None:
         return _attribute(target)
     if ":" in name:
         return _own(kind, name)
-    point = _third_party(kind).get(name)
+    point = entry_points_of(kind).get(name)
+    if point is None and kind == "defenses":
+        point = entry_points_of("ablations").get(name)  # which no list shows
     if point is None:
         raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
     return point.load()
@@ -147,7 +116,7 @@ def find(kind: str, name: str) -> Any:
 
 def entry_point(kind: str, name: str) -> Any:
     """The object that another package registers under this name and kind ("encoders", "nli", ...), or None."""
-    point = _third_party(kind).get(name)
+    point = entry_points_of(kind).get(name)
     return None if point is None else point.load()
 
 
@@ -219,7 +188,9 @@ def parse(spec: str) -> tuple[str, dict[str, str]]:
 
 
 def _has_name_here(name: str) -> bool:
-    return any(name in BUILT_IN[kind] or name in _third_party(kind) for kind in BUILT_IN)
+    return any(
+        name in _built_in(kind) or name in entry_points_of(kind) for kind in ("defenses", "attacks", "ablations")
+    )
 
 
 def parameters(target: Any) -> dict[str, inspect.Parameter]:

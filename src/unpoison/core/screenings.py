@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
@@ -16,13 +15,11 @@ from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.core.reasons import Reason, as_reason
 from unpoison.core.verdicts import Claim, Contest, Evidence, Span, Verdict, merge_spans, without
 from unpoison.errors import InputError, clip
+from unpoison.utils.extras import wired
 
-__all__ = ["DRAWING", "Screening"]
+__all__ = ["Screening"]
 
 T = TypeVar("T")
-
-DRAWING = "unpoison.report.rendering"
-"""The module that renders a screening, imported on demand, so that this module does not depend on it."""
 
 SUMMARY = ("threshold", "probability", "calibration")
 """Evidence that is also in a summary: the threshold above which passages were dropped, and the coefficients used."""
@@ -156,12 +153,12 @@ class Screening:
 
     def explain(self) -> str:
         """The decision in plain text, for a terminal."""
-        text: str = import_module(DRAWING).explain(self)
+        text: str = wired("rendering").explain(self)
         return text
 
     def _repr_html_(self) -> str:
         """The decision as a table, for a notebook."""
-        html: str = import_module(DRAWING).table(self)
+        html: str = wired("rendering").table(self)
         return html
 
     def __repr__(self) -> str:

@@ -10,6 +10,25 @@ from unpoison.errors import OptionError
 
 __all__ = ["load_defense", "make_defense"]
 
+registry.register(
+    "defenses",
+    "unpoison.defenses.base:Defense",
+    {
+        "guard": "unpoison.defenses.guard:Guard",
+        "grada": "unpoison.defenses.grada:Grada",
+        "ragdefender": "unpoison.defenses.ragdefender:RagDefender",
+        "trustrag": "unpoison.defenses.trustrag:TrustRag",
+        "radar": "unpoison.defenses.radar:Radar",
+        "vote": "unpoison.defenses.vote:Vote",
+        "vanilla": "unpoison.defenses.vanilla:Vanilla",
+        "no-rag": "unpoison.defenses.vanilla:NoRag",
+        "robustrag": "unpoison.defenses.robustrag:RobustRag",
+        "robustrag-decoding": "unpoison.defenses.robustrag_decoding:RobustRagDecoding",
+        "rerank": "unpoison.defenses.rerank:Rerank",
+        "hlatr": "unpoison.defenses.rerank:Hlatr",
+    },
+)
+
 
 def load_defense(spec: str, **given: Any) -> Defense:
     """The defense that an option string names, with the models of the other options.

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -18,6 +17,7 @@ from unpoison.sources.origins import is_shared, origin_of, source_of
 from unpoison.sources.policy import LISTS, Pattern, Policy
 from unpoison.sources.trust import Level, outcomes, trust
 from unpoison.utils.checks import among
+from unpoison.utils.extras import wired
 from unpoison.utils.lru_cache import LRUCache
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Sources", "Standing", "Tally"]
 
 T = TypeVar("T")
-
-READING = "unpoison.defenses.vote"
-"""Module that reads passages for `learn(method="agreement")`; imported lazily, because it is in a higher layer."""
 
 PAUSE = 10.0
 """Seconds until a history that was unavailable is tried again."""
@@ -239,7 +236,7 @@ class Sources:
     def _agreement(self, rows: Iterable[object], generator: Any) -> Iterator[Record]:
         if generator is None:
             raise OptionError('method="agreement" reads passages: pass a generator such as "reader"')
-        read = list(import_module(READING).answers_by_origin(rows, self, generator))
+        read = list(wired("answers_by_origin")(rows, self, generator))
         for (question, _), found in zip(read, outcomes([answers for _, answers in read])):
             yield question_hash(question), found
 

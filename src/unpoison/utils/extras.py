@@ -12,7 +12,7 @@ from typing import Any
 
 from unpoison.errors import MissingExtraError
 
-__all__ = ["EXTRAS", "REPOSITORY", "install_command", "installed_extras", "lazy_names", "require"]
+__all__ = ["EXTRAS", "REPOSITORY", "install_command", "installed_extras", "lazy_names", "require", "wire", "wired"]
 
 EXTRAS = {
     "torch": "torch",
@@ -124,3 +124,23 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(import_module(home if home.startswith("unpoison.") else f"{package}.{home}"), name)
 
     return public
+
+
+_WIRED: dict[str, str] = {}
+
+
+def wire(targets: Mapping[str, str]) -> None:
+    """Say who serves a purpose that a lower room has, as `module` or `module:name`.
+
+    Only the root of the package does, so that no room names one above it, neither in an import nor in a string.
+    """
+    _WIRED.update(targets)
+
+
+def wired(purpose: str) -> Any:
+    """The module or object that serves a purpose, imported now; None where nobody does."""
+    module, _, name = _WIRED.get(purpose, "").partition(":")
+    if not module:
+        return None
+    home = import_module(module)
+    return getattr(home, name) if name else home

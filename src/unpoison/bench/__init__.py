@@ -1,1 +1,0 @@
-"""All that measures: attacks, evaluations, questions, red-team tests."""

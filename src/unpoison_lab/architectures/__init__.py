@@ -1,0 +1,1 @@
+"""Published ways in which passages reach the model: REPLUG, Self-RAG."""

@@ -1,0 +1,1 @@
+"""Published defenses for comparison, one file each; `unpoison.load_defense` finds them by their names."""

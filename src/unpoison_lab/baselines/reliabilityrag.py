@@ -1,0 +1,226 @@
+"""ReliabilityRAG: the largest set of passages that do not contradict each other (Shen et al., 2025).
+
+Each passage is read alone. An NLI model judges which answers contradict each other; of the maximum independent sets of
+that graph, the one with the best-ranked passages gives the answer. For many passages, small samples weighted by rank
+are read instead of single passages, and the vertices of the graph are samples.
+
+Rank decides every tie: an attacker in first place wins against an equal number of honest passages.
+
+The NLI model sees "Question: ... Answer: ...", as in RADAR; the released code writes an equivalent sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
+from unpoison.core.reasons import Reason, quotable
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
+from unpoison.defenses.base import Defense, ShellOptions, make_answer
+from unpoison.defenses.isolation import MAX_ANSWER_CHARS, contradictions, read_alone
+from unpoison.models.loading import answer_judge
+from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
+from unpoison.models.protocols import Generator, NLIModel
+from unpoison.models.requests import Flow, generate
+from unpoison.utils.checks import among, at_least, within
+from unpoison_lab.baselines.independent_set import maximum_independent_set
+
+__all__ = ["ReliabilityRag", "SampledReliabilityRag", "rank_weights"]
+
+Fallback = Literal["all", "memory", "abstain"]
+
+INEXACT = "the search for the largest consistent set was cut short: a large one was taken"
+
+
+class _Consistent(NamedTuple):
+    """The answers read, and the passages to answer from, in display order."""
+
+    answers: list[str]
+    shown: list[int]
+    screening: Screening
+
+
+class ReliabilityRag(Defense):
+    """Answer from a maximum independent set of the contradiction graph (ReliabilityRAG).
+
+    Args:
+        generator: Reads each passage, and answers from the chosen ones; `screen` needs it as well.
+        nli: Judges pairs of answers, in one direction; the built-in lexical judge by default.
+        contradiction: The minimum P(contradiction) at which two answers contradict each other, in [0, 1].
+        fallback: If no answer is informative: answer from `all` passages as the paper does, undefended; from
+            `memory`; or `abstain`.
+
+    As every defense it also takes the options of the shell (`ShellOptions`).
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "reliabilityrag"
+    needs = ("generator",)
+    summary = "reads each passage alone and keeps the largest set whose answers do not contradict each other"
+    calls = "k + 1"
+    source = "Shen et al., 2025"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
+        *,
+        contradiction: float = 0.5,
+        fallback: Fallback = "all",
+        **shell: Unpack[ShellOptions],
+    ) -> None:
+        super().__init__(generator=generator, nli=answer_judge(nli, generator), **shell)
+        self.contradiction = within("contradiction", contradiction, 0.0, 1.0)
+        self.fallback: Fallback = among("fallback", fallback, ("all", "memory", "abstain"))
+
+    def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
+        """Isolated answers, the contradiction graph, its maximum independent set."""
+        return (yield from self._reading(query, passages)).screening
+
+    def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
+        """The final answer from the chosen passages."""
+        reading = yield from self._reading(query, passages)
+        details = {"atomic_answers": reading.answers}
+        texts = [passages[i].reading for i in reading.shown]
+        if passages and not texts and self.fallback == "abstain":
+            return Answer.abstention(reading.screening, details)
+        prompt = answer_prompt(query.reading, texts) if texts else answer_alone_prompt(query.reading)
+        (reply,) = yield from generate([prompt], "final answer", reading.screening)
+        return make_answer(reply, reading.screening, details)
+
+    def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
+        answers = yield from read_alone(query, passages, atomic_answer_reference_prompt)
+        chosen, conflict, notes = yield from self._consistent(query.reading, answers)
+        kept = chosen
+        if not chosen:
+            kept = list(range(len(passages))) if self.fallback == "all" else []
+            notes += (_fallback_note(self.fallback),) if passages else ()
+        reasons = [self._reason(i, answers, chosen, conflict) for i in range(len(passages))]
+        evidence = Evidence({"contradiction": conflict}, (*notes, *self.source_notes), graph="contradiction")
+        scores = [-sum(conflict[i]) for i in range(len(passages))]
+        screening = Screening.decided(
+            self.name, query, passages, kept=kept, scores=scores, reasons=reasons, evidence=evidence
+        )
+        return _Consistent(answers, kept, screening)
+
+    def _consistent(
+        self, question: str, answers: Sequence[str]
+    ) -> Flow[tuple[list[int], NDArray[np.float64], tuple[str, ...]]]:
+        """The informative answers of the maximum independent set, P(contradiction) of all, (n, n), and notes."""
+        informative_ones = [i for i, answer in enumerate(answers) if informative(answer)]
+        small = yield from contradictions(question, [answers[i] for i in informative_ones])
+        conflict = np.zeros((len(answers), len(answers)))
+        conflict[np.ix_(informative_ones, informative_ones)] = small
+        largest = maximum_independent_set(small >= self.contradiction)
+        chosen = [informative_ones[i] for i in largest.members]
+        return chosen, conflict, () if largest.exact else (INEXACT,)
+
+    def _reason(self, i: int, answers: Sequence[str], chosen: Sequence[int], conflict: NDArray[np.float64]) -> Reason:
+        if not informative(answers[i]):
+            return Reason.of("answer.uninformative")
+        answer = quotable(answers[i])
+        if i in chosen:
+            return Reason.of("reliabilityrag.consistent", answer=answer, size=len(chosen))
+        rivals = [j for j in chosen if conflict[i, j] >= self.contradiction]
+        return Reason.of("reliabilityrag.contradicts", answer=answer, passages=rivals[:5])
+
+
+class SampledReliabilityRag(ReliabilityRag):
+    """ReliabilityRAG for many passages: weighted sample and aggregate.
+
+    Args:
+        generator: Reads each sample, and answers from the chosen passages; `screen` needs it as well.
+        nli: Judges pairs of answers, in one direction; the built-in lexical judge by default.
+        samples: The number of samples to read (the paper's T), at least 1.
+        size: Passages in a sample, drawn with replacement (the paper's m), at least 1.
+        gamma: The passage of rank i is drawn with weight gamma^i, in [0, 1]; 0 for linearly falling weights.
+        seed: Of the random draw.
+        contradiction: The minimum P(contradiction) at which two answers contradict each other, in [0, 1].
+        fallback: If no answer is informative: answer from `memory` as the released code does, from `all` passages,
+            undefended, or `abstain`.
+
+    As every defense it also takes the options of the shell (`ShellOptions`).
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    name = "reliabilityrag-sampled"
+    summary = "reads small samples of the passages and keeps those of the largest set without contradiction"
+    calls = "samples + 1, independent of k"
+
+    def __init__(
+        self,
+        generator: Generator | str | None = None,
+        nli: NLIModel | str | None = None,
+        *,
+        samples: int = 20,
+        size: int = 2,
+        gamma: float = 0.9,
+        seed: int = 0,
+        contradiction: float = 0.5,
+        fallback: Fallback = "memory",
+        **shell: Unpack[ShellOptions],
+    ) -> None:
+        super().__init__(generator, nli, contradiction=contradiction, fallback=fallback, **shell)
+        self.samples = at_least("samples", samples, 1, 10_000)
+        self.size = at_least("size", size, 1)
+        self.gamma = within("gamma", gamma, 0.0, 1.0)
+        self.seed = at_least("seed", seed, 0)
+
+    def _reading(self, query: Query, passages: tuple[Passage, ...]) -> Flow[_Consistent]:
+        draw = np.random.default_rng(self.seed)
+        weights = rank_weights(len(passages), self.gamma)
+        count = self.samples if passages else 0
+        drawn = [sorted(draw.choice(len(passages), self.size, p=weights).tolist()) for _ in range(count)]
+        order = sorted(range(count), key=lambda s: (drawn[s], s))  # ties go to the samples of better rank
+        drawn = [drawn[s] for s in order]
+        # The best passage comes last in a sample.
+        prompts = [answer_prompt(query.reading, [passages[i].reading for i in reversed(sample)]) for sample in drawn]
+        replies = yield from generate(prompts, "sample answer")
+        answers = [reply.text[:MAX_ANSWER_CHARS] for reply in replies]
+        chosen, conflict, notes = yield from self._consistent(query.reading, answers)
+
+        shown = [i for s in sorted(chosen, key=order.__getitem__) for i in drawn[s]]
+        if not shown:
+            shown = list(range(len(passages))) if self.fallback == "all" else []
+            notes += (_fallback_note(self.fallback),) if passages else ()
+        arrays = {"samples": np.array(drawn, dtype=int).reshape(count, self.size), "contradiction": conflict}
+        screening = Screening.decided(
+            self.name,
+            query,
+            passages,
+            kept=list(dict.fromkeys(shown)),
+            scores=[float(shown.count(i)) for i in range(len(passages))],
+            reasons=[_sample_reason(i, drawn, chosen) for i in range(len(passages))],
+            evidence=Evidence(arrays, (*notes, *self.source_notes)),
+        )
+        return _Consistent(answers, shown, screening)
+
+
+def rank_weights(k: int, gamma: float) -> NDArray[np.float64]:
+    """The probability of drawing each rank: gamma^i, or 1 - i/k for gamma = 0, scaled to sum 1; shape (k,)."""
+    ranks = np.arange(k)
+    weights = gamma**ranks if gamma else 1 - ranks / max(k, 1)
+    return np.asarray(weights / weights.sum() if k else np.zeros(0))
+
+
+def _sample_reason(i: int, drawn: Sequence[Sequence[int]], chosen: Sequence[int]) -> Reason:
+    among_all = sum(i in sample for sample in drawn)
+    if not among_all:
+        return Reason.of("reliabilityrag.unsampled")
+    consistent = sum(i in drawn[s] for s in chosen)
+    return Reason.of("reliabilityrag.sampled", consistent=consistent, samples=among_all)
+
+
+def _fallback_note(fallback: str) -> str:
+    what = {"all": "all passages are kept, undefended", "memory": "answered from memory", "abstain": "abstained"}
+    return f"no informative answer: {what[fallback]}"

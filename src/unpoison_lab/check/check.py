@@ -1,0 +1,235 @@
+"""Check documents: scan them, recommend a policy, and attack a copy of them with and without the recommendation.
+
+The system is taken to be BM25 retrieval without a defense. The recommendation is Guard, with the reader where it is
+installed, and a policy in which the sources that are there already are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unpoison.algorithms.intervals import Estimate, wilson
+from unpoison.core.codec import JsonRecord
+from unpoison.defenses.guard import Guard
+from unpoison.defenses.vanilla import Vanilla
+from unpoison.models.loading import load_best_reader
+from unpoison.report.rendering import excerpt, plain
+from unpoison.scan.documents import Document
+from unpoison.scan.engine import Engine
+from unpoison.scan.scanner import scan
+from unpoison.sources.origins import is_shared
+from unpoison.sources.policy import is_exact
+from unpoison.sources.sources import Sources, Tally
+from unpoison.types import Passage
+from unpoison_lab.check.cases import ATTACKS, OWNERS, InMemory, Retrieval, Retrieved, make_examples, measure_case
+from unpoison_lab.evaluation.examples import Example
+
+__all__ = ["CheckResult", "LiveFacts", "Outcome", "check_documents", "folder_names"]
+
+MAX_FINDINGS = 10
+"""The worst findings of the scan that are kept."""
+
+MANY = 500
+"""Above this number one process per processor scans; below, starting them takes longer than scanning."""
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one attack from one kind of owner.
+
+    Attributes:
+        attack, owner: Keys of `ATTACKS` and `OWNERS`.
+        plain, guard: Questions for which a model still reads the lie, without a defense and behind the recommendation.
+        answered_plain, answered_guard: Questions that are answered with the lie: by the reader, or without a defense
+            by the running system; None without answers.
+    """
+
+    attack: str
+    owner: str
+    plain: Estimate
+    guard: Estimate
+    answered_plain: Estimate | None = None
+    answered_guard: Estimate | None = None
+
+    @classmethod
+    def of(cls, attack: str, owner: str, cases: Sequence[Mapping[str, Any]]) -> Outcome:
+        """Count the cases."""
+
+        def share(name: str) -> Estimate | None:
+            return wilson(sum(case[name] for case in cases), len(cases)) if cases and name in cases[0] else None
+
+        nothing = wilson(0, 0)
+        read = share("plain") or nothing, share("guard") or nothing
+        return cls(attack, owner, *read, share("answered_plain"), share("answered_guard"))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFacts:
+    """Facts on a running system: questions asked for its documents, planted documents, and errors.
+
+    `planted` is None if nothing was to be planted; `plants` says whether it is known how.
+    """
+
+    asked: int
+    plants: bool
+    planted: int | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult(JsonRecord):
+    """The result of a check.
+
+    Attributes:
+        source: What was checked.
+        documents: How many documents were read.
+        unread: How many could not be.
+        questions: How many questions were made from them.
+        reader: Whether the reader answered.
+        flagged: Ids of the documents that the scan flagged.
+        findings: (id, suspicion 0 to 1, reasons) of the worst documents.
+        origins: (name, documents, share 0 to 1) of the sources, the largest first; "" for no name.
+        clean_lost: The share of passages that the recommendation drops without an attack.
+        outcomes: One for each attack and owner.
+        policy: The recommended policy, as YAML.
+        live: What was done with a running system; None for documents.
+    """
+
+    source: str
+    documents: int
+    unread: int
+    questions: int
+    reader: bool
+    flagged: tuple[str, ...]
+    findings: tuple[tuple[str, float, tuple[str, ...]], ...]
+    origins: tuple[tuple[str, int, float], ...]
+    clean_lost: Estimate
+    outcomes: tuple[Outcome, ...]
+    policy: str
+    live: LiveFacts | None = None
+
+
+def check_documents(
+    source: str,
+    documents: Sequence[Document],
+    *,
+    roots: Sequence[str] = (),
+    unread: int = 0,
+    questions: int = 25,
+    reader: bool | None = None,
+    retrieval: Callable[[Sequence[Example], Sequence[Passage]], Retrieval] = InMemory,
+    progress: Progress = lambda done, total, doing: None,
+) -> CheckResult:
+    """Check documents.
+
+    Args:
+        source: What was read, as it may be shown.
+        documents: At least one.
+        roots: Names of the folder that they lie in, under which a policy knows them; () where they lie in none.
+        unread: How many documents could not be read.
+        questions: How many are wanted; there may be fewer.
+        reader: Whether the reader answers; None if it is installed.
+        retrieval: Made of the questions and the collection; BM25 in memory by default.
+        progress: Called with the steps done, all of them, and the next one.
+
+    Raises:
+        TargetError: A running system failed.
+    """
+    passages = [document.passage for document in documents]
+    steps = [(attack, owner) for attack in ATTACKS for owner in OWNERS]
+    total = len(steps) + 2
+    progress(0, total, "scan")
+    found = scan(documents, engine=Engine(workers=None if len(documents) > MANY else 1))
+    flagged = tuple(finding.id for finding in found.flagged)
+    keys = recommend_policy([passage for passage in passages if passage.id not in flagged], roots)
+    examples, corpus = make_examples(passages, flagged, questions)
+    model = load_best_reader(reader)
+    guard, retrieve = Guard(generator=model, sources=Sources(keys)), retrieval(examples, corpus)
+    answering = Vanilla(generator=model) if model is not None and isinstance(retrieve, InMemory) else None
+
+    def measure(step: str, done: int, seen: Sequence[Retrieved | None]) -> list[dict[str, Any]]:
+        progress(done, total, step)
+        return [measure_case(e, one, guard, answering) for e, one in zip(examples, seen) if one is not None]
+
+    clean = measure("without an attack", 1, list(retrieve.clean()) if examples else [])
+    outcomes = [
+        Outcome.of(attack, owner, measure(f"{attack}, {owner}", done, list(retrieve.attacked(attack, owner))))
+        for done, (attack, owner) in enumerate(steps if examples else (), 2)
+    ]
+    progress(total, total, "done")
+    rows = count_origins(passages, keys).rows()
+    return CheckResult(
+        source=source,
+        documents=len(passages),
+        unread=unread,
+        questions=len(examples),
+        reader=model is not None,
+        flagged=flagged,
+        findings=tuple((f.id, f.suspicion, tuple(map(plain, f.reasons))) for f in found.findings[:MAX_FINDINGS]),
+        origins=tuple((row.origin, row.passages, row.share) for row in rows),
+        clean_lost=wilson(sum(case["lost"] for case in clean), sum(case["clean"] for case in clean)),
+        outcomes=tuple(outcomes),
+        policy=policy_text(keys, source, flagged),
+    )
+
+
+# The recommended policy: sources of the present documents are known, all others are new.
+
+MAX_SHARE = 0.8
+"""An origin with a larger share of the documents does not distinguish sources; a finer rule is tried."""
+MIN_GROUP = 2
+"""Documents of an origin, on average, by a finer rule; with fewer it names pages instead of sources."""
+MAX_KNOWN = 3000
+"""Origins that are listed, the largest."""
+
+
+def folder_names(folder: Path) -> tuple[str, ...]:
+    """Names of a folder that loaders use: the path as typed, and the absolute path."""
+    full, typed = folder.resolve().as_posix(), folder.as_posix()
+    return (full,) if folder.is_absolute() or typed.startswith(".") else (typed, full)
+
+
+def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = ()) -> dict[str, Any]:
+    """The keys of a policy for these documents, as YAML has them.
+
+    Args:
+        passages: The documents that are believed.
+        roots: Names of the folder that they lie in; () where they lie in none.
+    """
+    if roots:
+        known = [f"{root}/**" for root in roots if is_exact(root)]
+        return {"origin": "domain"} | ({"known": known} if known else {})
+    for rule in ("domain", "path:1", "path:2"):  # the coarsest by which no origin has nearly all documents
+        rows = count_origins(passages, {"origin": rule}).rows()
+        grouped = rule == "domain" or len(rows) * MIN_GROUP <= len(passages)
+        if not rows or not rows[0].origin or (rows[0].share < MAX_SHARE and grouped):
+            break
+    else:
+        rule, rows = "domain", count_origins(passages, {"origin": "domain"}).rows()
+    known = [row.origin for row in rows if is_exact(row.origin) and not is_shared(row.origin)][:MAX_KNOWN]
+    return {"origin": rule} | ({"known": known} if known else {})
+
+
+def count_origins(passages: Sequence[Passage], keys: Mapping[str, Any]) -> Tally:
+    """Count the sources of the documents by a policy's rule."""
+    tally = Tally()
+    tally.add(None, Sources(keys).standings("", passages))
+    return tally
+
+
+def policy_text(keys: Mapping[str, Any], source: str, flagged: Collection[str]) -> str:
+    """A policy as a YAML file, with comments for its reader."""
+    import yaml
+
+    lines = [
+        f"# Sources of {excerpt(source, 100)}, as `unpoison check` found them: all others are new.",
+        "# Move sites with user content to `open`, and the few decisive sources to `trusted`.",
+    ]
+    if flagged:
+        lines.append(f"# The scan flagged {len(flagged):,}, look at these first: {excerpt(', '.join(flagged), 400)}")
+    return "\n".join(lines) + "\n" + yaml.safe_dump(dict(keys), sort_keys=False, allow_unicode=True, width=1000)

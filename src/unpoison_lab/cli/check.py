@@ -1,0 +1,162 @@
+"""`unpoison check`: attacks a copy of your documents, or a running system, and recommends a defense."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from textwrap import indent
+from typing import Annotated, Any
+
+import typer
+
+from unpoison.cli.common import progress, say
+from unpoison.cli.display import report_table, show
+from unpoison.cli.options import argument, option
+from unpoison.errors import InputError, OptionError
+from unpoison.io.output import check_output
+from unpoison.scan.documents import UnreadDocument
+from unpoison.scan.engine import describe_source
+from unpoison.scan.sources import read_documents
+from unpoison_lab.check.check import CheckResult, check_documents, folder_names
+from unpoison_lab.check.live import check_system, is_target_file
+from unpoison_lab.check.page import check_page, checked, code_lines, headline, sections
+from unpoison_lab.cli.redteam import report_removal
+from unpoison_lab.redteam.http_client import Hosts
+
+__all__ = ["EXAMPLES", "check"]
+
+LIVE = "A running system"
+"""The heading of its options."""
+MAX_NAMED = 5
+"""Rows and files that are named because they could not be read; the others are counted."""
+QUESTIONS, QUESTIONS_LIVE = 25, 10
+"""Default numbers of questions: for documents, and for a running system, which is asked each one repeatedly."""
+
+EXAMPLES = """\b
+Examples:
+  unpoison check docs/
+  unpoison check documents.jsonl --report check.html --policy sources.yaml
+  unpoison check 'qdrant:http://localhost:6333#docs'
+  unpoison check docs/ --no-reader --questions 50 --json > check.json
+  unpoison check http://localhost:8000
+  unpoison check http://localhost:8000/chat --ask 'How many days of leave are there?' --plant
+  unpoison check redteam.yaml --plant --report check.html
+
+Your documents and your store are not changed: the attacks run on a copy in memory. A running system is only asked. With
+--plant it gets false documents, each recorded in --journal first and removed after its question. If a check is killed,
+the next one removes the rest.
+Exit status: 0 when everything was measured; 1 when a document could not be read or no question could be generated; 2
+when the check failed. With --plant the error says whether a document may remain.
+"""
+
+
+def check(
+    source: Annotated[
+        str,
+        argument(
+            "DOCS",
+            "A folder of text, Markdown, HTML, PDF, DOCX and XLSX files; JSON Lines, .csv, .tsv or .parquet with one "
+            "document a row; chroma:FOLDER#COLLECTION; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard "
+            "input; the address of a running RAG, or a target file (.yaml) that describes one.",
+        ),
+    ],
+    report: Annotated[Path | None, option("FILE.html", "Also write an HTML report that works offline.")] = None,
+    as_json: Annotated[bool, option("--json", "Write JSON to standard output instead of tables.")] = False,
+    policy: Annotated[
+        Path | None, option("FILE", "Write the recommended source policy to this file instead of showing it.")
+    ] = None,
+    questions: Annotated[
+        int | None,
+        option("N", "Questions to generate from the documents. [default: 25; 10 with --plant]", min=1, max=1000),
+    ] = None,
+    reader: Annotated[
+        bool | None,
+        option("--reader/--no-reader", "Whether the small reader answers the questions. [default: if it is installed]"),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        option("--ignore PATTERN", "Skip files of a folder that match, such as '*.png'; may be repeated."),
+    ] = None,
+    plant: Annotated[
+        bool,
+        option("--plant", "Plant false documents in the running system, and remove each one.", rich_help_panel=LIVE),
+    ] = False,
+    journal: Annotated[
+        Path,
+        option("FILE", "Record every document here before it is planted.", rich_help_panel=LIVE),
+    ] = Path("check.journal"),
+    ask: Annotated[
+        list[str] | None,
+        option("--ask QUESTION", "Ask this to see the system's passages; may be repeated.", rich_help_panel=LIVE),
+    ] = None,
+    model: Annotated[
+        str | None,
+        option("NAME", "The model of a chat endpoint. [default: the first that it lists]", rich_help_panel=LIVE),
+    ] = None,
+    may_test: Annotated[
+        list[str] | None,
+        option(
+            "--i-may-test HOST",
+            "Allow requests to this host besides this machine; may be repeated.",
+            rich_help_panel=LIVE,
+        ),
+    ] = None,
+) -> None:
+    """Check documents or a running RAG: which documents look planted, and which attacks would succeed."""
+    live = source.startswith(("http://", "https://")) or is_target_file(source)
+    if not live and (plant or ask or model or may_test):
+        raise OptionError(
+            "--plant, --ask, --model and --i-may-test are for a running system; give its address, such as "
+            "http://localhost:8000, or a target file"
+        )
+    for path in filter(None, (report, policy)):
+        check_output(path, source)
+    count = questions or (QUESTIONS_LIVE if plant else QUESTIONS)
+    options: dict[str, Any] = {"questions": count, "reader": reader}
+    with progress() as advance, report_removal(journal):
+        if live:
+            given: dict[str, Any] = {"journal": journal, "plant": plant, "model": model, "ask": ask or ()}
+            result = check_system(source, hosts=Hosts(may_test or ()), progress=advance, **given, **options)
+        else:
+            result = _check_documents(source, ignore or [], progress=advance, **options)
+    if policy is not None:
+        policy.write_text(result.policy, encoding="utf-8")
+    code = code_lines(str(policy or "sources.yaml"), reader=result.reader)
+    if report is not None:
+        report.write_text(check_page(result, code), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps({**result.to_dict(), "code": code}, indent=1, ensure_ascii=False))
+    else:
+        _show(result, code, policy)
+    raise typer.Exit(1 if result.unread or not result.questions else 0)
+
+
+def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckResult:
+    """Check documents; files that cannot be read are named."""
+    failures: list[UnreadDocument] = []
+    documents, name = list(read_documents(source, failures.append, ignore)), describe_source(source)
+    for failure in failures[:MAX_NAMED]:
+        say(f"{name}: {failure.location}: {failure.error}")
+    if len(failures) > MAX_NAMED:
+        say(f"{name}: and {len(failures) - MAX_NAMED:,} more could not be read")
+    if not documents:
+        raise InputError(f"{name} holds no documents; give rows with 'text', or a folder with text files")
+    roots = folder_names(Path(source)) if source != "-" and Path(source).is_dir() else ()
+    if roots:
+        documents = [replace(d, passage=replace(d.passage, source=f"{roots[0]}/{d.id}")) for d in documents]
+    return check_documents(name, documents, roots=roots, unread=len(failures), **options)
+
+
+def _show(result: CheckResult, code: str, policy: Path | None) -> None:
+
+    show(checked(result), *headline(result))
+    for number, section in enumerate(sections(result, code), 1):
+        show("", f"{number}. {section.title}" + (f": {section.text}" if section.text else ""), "")
+        for table in section.tables:
+            show(report_table(table), "")
+        if section.part:
+            shown = result.policy.splitlines() if policy is None else [f"The policy is {policy}."]
+            show(*shown, "")
+            typer.echo(indent(code, "    "))  # as it is, to be copied
+        show(*(f"- {note}" for note in section.notes))

@@ -1,0 +1,129 @@
+"""`unpoison evaluate`: the benefit, harm and cost of each defense."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unpoison.cli.display import show
+from unpoison.cli.options import argument, from_here, option
+from unpoison_lab.cli import runs
+
+__all__ = ["EXAMPLES", "evaluate"]
+
+axis_option = partial(option, rich_help_panel="Scenarios (several values make a grid)")
+plan_option = partial(option, rich_help_panel="Plans")
+run_option = partial(option, rich_help_panel="Run and output")
+"""The sections of the help."""
+
+Texts = list[str] | None
+
+EXAMPLES = """\b
+Examples:
+  unpoison evaluate
+  unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 sample --report report.html
+  unpoison evaluate -d trustrag,radar -g openai:my-model,base_url=http://127.0.0.1:8000/v1 --jobs 8 sample
+  unpoison evaluate docs/ --questions 100 -d guard -g reader --report report.html
+  unpoison evaluate --preset grada-table-1 -e minilm sample
+  unpoison evaluate --stream timeline --preset radar-table-17 -g extractive
+  unpoison evaluate --config grid.yaml
+  unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --report report.html sample
+
+Further settings in the YAML file of --config: positions, prefix, triggered, architecture, style, nli_noise, owned,
+sources, history, corpus, baseline, clean, judge, grader, deadline. The same command resumes an interrupted run and
+measures failed questions again.
+Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with
+--fail-if 1 when a gate failed, 2 for everything else.
+"""
+
+
+def evaluate(
+    context: typer.Context,
+    data: Annotated[
+        Texts,
+        argument(
+            "DATA",
+            "Files in the shared format, sample (built in), poisonedrag:FILE, robustrag:FILE, radar:FILE, "
+            "ramdocs:FILE. With --preset: a folder of data sets (evaluation-data: those that "
+            "'python -m benchmarks data get' built), or one. With --questions: your documents.",
+        ),
+    ] = None,
+    defense: Annotated[
+        Texts,
+        axis_option("--defense -d NAME[:OPTIONS],...", "Defenses; your own: my_module:My.", callback=from_here),
+    ] = None,
+    attack: Annotated[
+        Texts,
+        axis_option("--attack -a NAME[:OPTIONS],...", "See 'unpoison attack --list'.", callback=from_here),
+    ] = None,
+    poisons: Annotated[Texts, axis_option("N,...", "Texts planted per question; 1.")] = None,
+    policy: Annotated[
+        Texts,
+        axis_option(
+            "POLICY,...",
+            "prepend, retrieve, retrieve-batch, corpus, replace-last, middle, pool, or labelled (the file's own).",
+        ),
+    ] = None,
+    k: Annotated[Texts, axis_option("--k K,...", "Passages per question; 10.")] = None,
+    retriever: Annotated[
+        Texts, axis_option("ENCODER,...", "For the policies that retrieve: bm25, an encoder, hybrid.")
+    ] = None,
+    encoder: Annotated[Texts, axis_option("--encoder -e ENCODER,...", "lexical, minilm, st:NAME, openai:MODEL")] = None,
+    generator: Annotated[
+        Texts, axis_option("--generator -g GENERATOR,...", "Answers; without one, screening only.")
+    ] = None,
+    nli: Annotated[Texts, axis_option("NLI,...", "lexical or cross:NAME.")] = None,
+    seed: Annotated[Texts, axis_option("SEED,...", "0.")] = None,
+    limit: Annotated[int | None, axis_option("N", "The first N questions only.", min=1)] = None,
+    questions: Annotated[
+        int | None, plan_option("N", "Make N questions from your own documents (DATA) and measure them.", min=1)
+    ] = None,
+    config: Annotated[Path | None, plan_option("FILE", "A grid in YAML; options given here take precedence.")] = None,
+    preset: Annotated[
+        str | None, plan_option("NAME", "A paper's table, published numbers beside; 'list' lists them.")
+    ] = None,
+    stream: Annotated[
+        str | None,
+        plan_option(
+            "DATA",
+            "Measure over time, static and dynamic: timeline (built in), radar-dynamic:FILE, or rows with a time.",
+        ),
+    ] = None,
+    folder: Annotated[Path | None, run_option("FOLDER", "Where the run is kept; unpoison-runs/HASH.")] = None,
+    jobs: Annotated[int, run_option("N", "Questions at the same time.", min=1, max=64)] = 1,
+    fail_if: Annotated[
+        Texts,
+        run_option(
+            "--fail-if GATE",
+            "Exit with 1 if it holds: 'asr > 5%', 'upper(asr) > 10%', 'clean(accuracy) < 30%'; may be repeated.",
+        ),
+    ] = None,
+    report: Annotated[
+        list[Path] | None,
+        run_option("FILE", "Write .html, .md or .json; may be repeated."),
+    ] = None,
+    as_json: Annotated[bool, run_option("--json", "Write JSON to standard output instead of tables.")] = False,
+) -> None:
+    """Measure defenses under attack and without one, with 95 % intervals; by default guard on the built-in sample.
+
+    Every combination of the values is one scenario. No defense, and every defense without an attack, are measured too,
+    so that the benefit of a defense can be compared with its harm.
+    """
+    if preset == "list":
+        show(runs.presets_table())
+        return
+    names = ("data", "defense", "attack", "poisons", "policy", "k", "retriever", "encoder", "generator", "nli", "seed")
+    given = {name: value for name in (*names, "limit") if (value := context.params[name]) not in (None, [], ())}
+    outputs = runs.Outputs.of(report or (), fail_if or (), as_json=as_json)
+    if stream is not None:
+        plan = {"config": config, "questions": questions, "fail_if": fail_if}
+        code = runs.measure_over_time(stream, given, plan, preset, folder, outputs)
+    else:
+        if questions is not None:
+            given["data"] = runs.make_questions(given, questions, folder)
+        chosen = runs.choose(given, config, preset)
+        code = runs.measure(chosen, folder, jobs, outputs)
+    raise typer.Exit(code)

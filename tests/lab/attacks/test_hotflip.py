@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+
+from unpoison.errors import OptionError
+from unpoison_lab.attacks.base import Meter, Target
+from unpoison_lab.attacks.hotflip import HotFlip, flip, likeliest
+from unpoison_lab.attacks.phantom import Phantom
+
+WORDS = ["a", "b", "c", "d"]
+
+
+class Toy:
+    """The spec's example: a text is the mean of its tokens' vectors, in two dimensions."""
+
+    vocabulary = np.array([[1, 0], [0, 1], [1, 1], [-1, 2]], np.float32)
+    forbidden = np.zeros(0, np.int64)
+    mask = 0
+    window = 8
+
+    def tokens(self, text):
+        return [WORDS.index(word) for word in text.split() if word in WORDS]
+
+    def text(self, ids):
+        return " ".join(WORDS[i] for i in ids)
+
+    def encode(self, texts):
+        return np.array([self.vocabulary[self.tokens(text)].mean(axis=0) for text in texts], np.float32)
+
+    def embed(self, ids):
+        return self.vocabulary[ids].mean(axis=1)
+
+    def gradient(self, ids, direction):
+        return np.tile(direction / len(ids), (len(ids), 1)).astype(np.float32)
+
+
+QUERY = np.array([1, 2], np.float32)
+
+
+def test_the_worked_example():
+    toy, meter = Toy(), Meter()
+    assert toy.embed(np.array([[0, 1]]))[0] @ QUERY == 1.5
+    slope = toy.gradient(np.array([0, 1]), QUERY)[0]
+    assert (toy.vocabulary @ slope).tolist() == [0.5, 1.0, 1.5, 1.5]
+    assert likeliest(toy, slope, 4).tolist() == [2, 3, 1, 0]
+    flipped = flip(toy, [0], "b", QUERY, np.random.default_rng(0), meter, iterations=1, candidates=4)
+    assert flipped == ("c", 1.5, 2.5, 1)
+    assert meter.gradient_steps == 1
+
+
+def test_a_gain_that_decoding_loses_is_not_claimed():
+    class Forgetful(Toy):
+        def text(self, ids):
+            return "a"
+
+    toy, meter = Forgetful(), Meter()
+    flipped = flip(toy, [0], "b", QUERY, np.random.default_rng(0), meter, iterations=3, candidates=4)
+    assert flipped.after == flipped.before == 1.5
+
+
+def test_only_the_question_part_changes_and_the_passes_are_counted():
+    attack = HotFlip(Toy(), iterations=4, candidates=2)
+    (poison,) = attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)
+    assert poison.text.endswith(" d a wrong claim")
+    assert poison.meta["score_after"] > poison.meta["score_before"]
+    assert poison.reached
+    assert poison.budget.gradient_steps == 4
+    assert poison.budget.encoder_passes >= 2 + 4 * 2
+    assert poison == attack.craft(Target("x", "a b", ("right",), "wrong", ("d a wrong claim",)), 1)[0]
+
+
+@pytest.mark.needs("torch")
+def test_something_that_is_no_encoder_is_refused():
+    with pytest.raises(OptionError, match="encoder must be a sentence-transformers encoder"):
+        HotFlip("lexical")
+
+
+def test_phantom_names_the_trigger_only_in_a_biased_opinion():
+    for payload, named in (("refusal", False), ("busy", False), ("biased_opinion", True)):
+        attack = Phantom(payload=payload, trigger="zorble")
+        assert ("zorble" in attack.command) is named
+        (poison,) = attack.craft(Target("x", "who is it"), 1)
+        assert poison.text.endswith(attack.command)
+        assert poison.meta["answers"] == [attack.reply]
+        assert attack.user_question("who is it") == "zorble who is it"
+
+
+def test_phantom_reaches_its_goal_if_the_trigger_decides_what_is_retrieved():
+    box = Toy()
+    target = Target("x", "a", context=("b", "c"))
+    (poison,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=1).craft(target, 1)
+    vectors = box.encode([poison.text, "a", "d a", *target.context])
+    best = [(vectors[3:] @ question < vectors[0] @ question).all() for question in vectors[1:3]]
+    assert poison.reached == (best == [False, True])
+    assert poison.reached or poison.meta["reason"]
+    (easy,) = Phantom(trigger="d", encoder=box, iterations=6, candidates=4, length=3, top=9).craft(target, 1)
+    assert easy.meta["reason"] == "the passage is retrieved for the plain question as well"
+
+
+def test_grada_compat_is_the_released_attack():
+    attack = Phantom(grada_compat=True, encoder=Toy())
+    assert (attack.iterations, attack.payload, attack.trigger) == (5, "busy", "abcdefghijk")
+    assert Phantom(grada_compat=True).craft(Target("x", "a b"), 1)[0].text.startswith("a b. Always")

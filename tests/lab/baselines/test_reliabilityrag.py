@@ -1,0 +1,134 @@
+"""ReliabilityRAG: the worked examples, calls, ties, and the sampled variant."""
+
+from __future__ import annotations
+
+import pytest
+
+from unpoison import Query
+from unpoison.core.passages import as_passages
+from unpoison.models import FakeNLI, ScriptedGenerator
+from unpoison.models.prompts import Prompt
+from unpoison_lab.baselines.reliabilityrag import ReliabilityRag, SampledReliabilityRag, rank_weights
+
+
+def scripted(*answers: str, final: str = "final") -> ScriptedGenerator:
+    def reply(prompt: Prompt) -> str:
+        return answers[int(prompt.passages[0][1:])] if prompt.task == "atomic" else final
+
+    return ScriptedGenerator(reply)
+
+
+def clashing(*pairs: str) -> FakeNLI:
+    """Contradiction between the answers that each pair of letters names, in both directions."""
+    both = {frozenset(pair) for pair in pairs}
+
+    def judge(premise: str, hypothesis: str) -> str:
+        return "contradiction" if frozenset((premise[-1], hypothesis[-1])) in both else "neutral"
+
+    return FakeNLI(judge)
+
+
+def given(count: int) -> list[str]:
+    return [f"p{i}" for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "clashes", "kept"),
+    [
+        ("ABAA", ["AB"], (0, 2, 3)),
+        ("AB", ["AB"], (0,)),
+        ("ABCD", ["AB", "CD"], (0, 2)),
+        ("?AB", ["AB"], (1,)),
+        ("ABBB", ["AB"], (1, 2, 3)),
+        ("ABC", [], (0, 1, 2)),
+    ],
+)
+def test_the_worked_examples(answers: str, clashes: list[str], kept: tuple[int, ...]) -> None:
+    answers_given = ["I don't know" if letter == "?" else f"answer {letter}" for letter in answers]
+    generator = scripted(*answers_given)
+    answer = ReliabilityRag(generator, clashing(*clashes)).answer("q", given(len(answers_given)))
+    assert answer.screening.kept_indices == kept
+    assert len(generator.prompts) == len(answers_given) + 1
+    assert generator.prompts[-1].passages == tuple(f"p{i}" for i in kept), "the documents, in rank order"
+    assert answer.text == "final"
+
+
+def test_ten_different_answers_are_judged_in_one_direction() -> None:
+    nli = clashing()
+    ReliabilityRag(scripted(*(f"answer {i}" for i in range(10))), nli).screen("q", given(10))
+    assert sum(map(len, nli.calls)) == 10 * 9 // 2
+    nli = clashing()
+    ReliabilityRag(scripted("A.", "a", "A"), nli).screen("q", given(3))
+    assert sum(map(len, nli.calls)) == 0, "equal answers do not contradict"
+
+
+def test_the_threshold_belongs_to_the_contradictions() -> None:
+    nli = FakeNLI(lambda premise, hypothesis: (0.2, 0.3, 0.5))
+    assert ReliabilityRag(scripted("A", "B"), nli).screen("q", given(2)).kept_indices == (0,)
+    assert ReliabilityRag(scripted("A", "B"), nli, contradiction=0.51).screen("q", given(2)).kept_indices == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("fallback", "kept", "task"), [("all", (0, 1), "answer"), ("memory", (), "answer-alone"), ("abstain", (), None)]
+)
+def test_without_an_informative_answer(fallback: str, kept: tuple[int, ...], task: str | None) -> None:
+    generator = scripted("unknown", "I don't know")
+    answer = ReliabilityRag(generator, fallback=fallback).answer("q", given(2))  # type: ignore[arg-type]
+    assert answer.screening.kept_indices == kept
+    assert "no informative answer" in answer.screening.evidence.notes[0]
+    assert len(generator.prompts) == (2 if task is None else 3)
+    assert answer.abstained == (task is None)
+    if task is not None:
+        assert generator.prompts[-1].task == task
+
+
+def test_without_passages_the_model_answers_from_memory() -> None:
+    generator = scripted()
+    assert ReliabilityRag(generator).answer("q", []).text == "final"
+    assert [prompt.task for prompt in generator.prompts] == ["answer-alone"]
+
+
+def test_weights_of_the_worked_example() -> None:
+    assert rank_weights(4, 0.9) == pytest.approx([0.2908, 0.2617, 0.2355, 0.2120], abs=5e-5)
+    assert rank_weights(4, 0.0) == pytest.approx([0.4, 0.3, 0.2, 0.1])
+    assert rank_weights(0, 0.9).shape == (0,)
+
+
+def test_samples_are_read_best_last_and_asked_for_together() -> None:
+    generator = ScriptedGenerator("A")
+    (together,) = next(SampledReliabilityRag(generator, clashing()).answering(Query("q"), as_passages(given(50))))
+    assert len(together.prompts) == 20
+    answer = SampledReliabilityRag(generator, clashing()).answer("q", given(50))
+    drawn = answer.screening.evidence["samples"].tolist()
+    assert len(drawn) == 20
+    assert all(left <= right for left, right in drawn)
+    prompts_seen = {prompt.passages for prompt in generator.prompts[:-1]}
+    assert prompts_seen == {(f"p{right}", f"p{left}") for left, right in drawn}
+    assert len(generator.prompts) == len(prompts_seen) + 1 <= 21
+
+
+def test_samples_that_contradict_the_largest_set_are_left_out() -> None:
+    texts = [*given(4), "poison"]
+    generator = ScriptedGenerator(
+        lambda prompt: "final" if len(prompt.passages) > 2 else "B" if "poison" in prompt.passages else "A"
+    )
+    answer = SampledReliabilityRag(generator, clashing("AB"), gamma=1).answer("q", texts)
+    assert 4 in answer.screening.dropped_indices
+    assert "poison" not in generator.prompts[-1].passages
+    assert len(generator.prompts[-1].passages) > len(set(generator.prompts[-1].passages)), "members repeat, as released"
+
+
+def test_the_seed_decides_the_draw() -> None:
+    draws = [
+        SampledReliabilityRag(ScriptedGenerator("A"), seed=seed).screen("q", given(9)).evidence["samples"].tolist()
+        for seed in (1, 1, 2)
+    ]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_uninformative_samples_lead_to_memory_as_released() -> None:
+    generator = ScriptedGenerator("I don't know")
+    answer = SampledReliabilityRag(generator).answer("q", given(3))
+    assert generator.prompts[-1].task == "answer-alone"
+    assert answer.screening.kept == ()
+    assert SampledReliabilityRag(generator, fallback="abstain").answer("q", given(3)).abstained

@@ -1,0 +1,117 @@
+import hashlib
+import json
+
+import pytest
+
+from unpoison.errors import InputError
+from unpoison_lab.evaluation import datasets
+from unpoison_lab.evaluation.datasets import load, load_passages
+
+GOOD = {"id": "a", "dataset": "toy", "question": "q?", "passages": []}
+
+
+def written(path, *rows):
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def test_the_sample_is_whole():
+    sample = load("sample")
+    assert len(sample) >= 40
+    assert not sample.problems
+    assert {example.dataset for example in sample} == {"sample"}
+    assert sample.digest.startswith("sha256:")
+
+
+def test_bad_rows_are_left_out_and_listed_with_line_and_field(tmp_path):
+    path = written(
+        tmp_path / "toy.jsonl",
+        GOOD,
+        "{not json",
+        "",
+        {**GOOD, "id": "b", "question": None},
+        "[1, 2]",
+        GOOD,
+        {**GOOD, "id": "c", "correct_answers": ["10"], "incorrect_answers": ["100"]},
+        {**GOOD, "id": "d"},
+    )
+    loaded = load(path)
+    assert [example.id for example in loaded] == ["a", "d"]
+    assert [(p.line, p.field, p.id) for p in loaded.problems] == [
+        (2, "row", None),
+        (4, "question", "b"),
+        (5, "row", None),
+        (6, "id", "a"),
+        (7, "incorrect_answers", "c"),
+    ]
+    assert "met before, on line 1" in str(loaded.problems[3])
+    assert loaded.digest == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("line", ["\ud83d".join('""'), "[" * 100_000, "9" * 5000, '"\\u00"'])
+def test_hostile_lines_are_problems_not_crashes(tmp_path, line):
+    path = tmp_path / "toy.jsonl"
+    path.write_bytes(line.encode("utf-8", "surrogatepass") + b"\n" + json.dumps(GOOD).encode())
+    loaded = load(path)
+    assert ([e.id for e in loaded], [p.line for p in loaded.problems]) == (["a"], [1])
+
+
+def test_a_source_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="cannot be read"):
+        load(tmp_path / "absent.jsonl")
+    with pytest.raises(InputError, match="is no JSON"):
+        load(f"poisonedrag:{written(tmp_path / 'bad.json', '{')}")
+    with pytest.raises(InputError, match="list or an object"):
+        load(f"poisonedrag:{written(tmp_path / 'seven.json', '7')}")
+    monkeypatch.setattr(datasets, "MAX_BYTES", 10)
+    with pytest.raises(InputError, match="more than 10"):
+        load(written(tmp_path / "long.jsonl", GOOD))
+
+
+def test_poisonedrag_as_published_is_an_object_of_targets(tmp_path):
+    targets = {
+        "test1": {
+            "id": "test1",
+            "question": "capital of france",
+            "correct answer": "Paris",
+            "incorrect answer": "Lyon",
+            "adv_texts": ["Lyon is.", "It is Lyon."],
+        },
+        "test2": {"question": "two", "correct answer": ["x"], "incorrect_answer": "y", "adv_texts": []},
+        "test3": {"question": "three", "correct answer": "yes", "incorrect answer": "yes sir", "adv_texts": []},
+    }
+    loaded = load(f"poisonedrag:{written(tmp_path / 'nq.json', targets)}")
+    first, second = loaded
+    assert (first.id, first.dataset, first.correct_answers, first.incorrect_answers) == (
+        "test1",
+        "nq",
+        ("Paris",),
+        ("Lyon",),
+    )
+    assert [p.text for p in first.poisons("poisonedrag")] == ["Lyon is.", "It is Lyon."]
+    assert (second.id, second.incorrect_answers) == ("test2", ("y",))
+    assert [(p.line, p.id) for p in loaded.problems] == [(3, "test3")]
+
+
+def test_a_corpus_is_read_by_data_set_and_its_mistakes_are_named(tmp_path):
+    path = written(
+        tmp_path / "corpus.jsonl", {"id": "1", "dataset": "nq", "text": "x"}, {"id": "2", "dataset": "b", "text": "y"}
+    )
+    assert [p.id for p in load_passages(path, "nq")] == ["1"]
+    with pytest.raises(InputError, match="line 1: passage has no text"):
+        load_passages(written(path, {"id": "1"}))
+    with pytest.raises(InputError, match="line 1: row is unusable: no usable JSON"):
+        load_passages(written(path, "{:"))
+
+
+def test_a_series_with_a_broken_year_is_left_out_whole(tmp_path):
+    years = {"2020": {"docs": [], "answer": "A"}, "2021": {"docs": None, "answer": "B"}}
+    rows = [
+        {"id": "s", "question": "q?", "yearly_contexts": years},
+        {"id": "t", "question": "q?", "yearly_contexts": {}},
+    ]
+    years = {"2020": {"docs": [], "answer": "A"}, "2021": {"docs": [], "answer": "B", "incorrect_answer": "B"}}
+    rows.append({"id": "u", "question": "q?", "yearly_contexts": years})
+    loaded = load(f"radar-dynamic:{written(tmp_path / 'dynamic.json', rows)}")
+    assert not loaded.examples
+    assert [(p.line, p.field, p.id) for p in loaded.problems] == [(1, "docs", None), (3, "incorrect_answers", "u@2021")]
