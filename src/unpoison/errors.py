@@ -49,7 +49,7 @@ FEW, MANY = 12, 24
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The question after the names that may have been meant, with a space behind it; "" where none is near."""
-    near = get_close_matches(name, list(known), n=3)
+    near = get_close_matches(name[:100], list(known), n=3)  # it is quadratic
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 

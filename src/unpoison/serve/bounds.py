@@ -25,6 +25,7 @@ class Bounds:
 
     Attributes:
         body: Bytes of one request.
+        values: Numbers, texts and other values of one request; a key counts as 10, a list or an object as 16.
         passages: Passages of one request.
         characters: Characters of the question, and of a passage (title and text): of a longer one the beginning is
             judged, and `Screening.texts` holds no more than that.
@@ -42,6 +43,7 @@ class Bounds:
     """
 
     body: int = 8 * 1024 * 1024
+    values: int = 1_000_000
     passages: int = 1000
     characters: int = LONG
     total: int = 1_000_000
@@ -78,16 +80,24 @@ class Bounds:
                 raise OptionError(f"the limit {name} must be a number, as in {name}=10, got {clip(value)}") from None
         return cls(**values)
 
+    def check_number(self, number: int, field: str = "passages") -> None:
+        """Refuse too many passages, which a request sends in a field.
+
+        Raises:
+            InputError: They are too many.
+        """
+        if number > self.passages:
+            raise InputError(
+                f"{number:,} {field} were sent and at most {self.passages:,} are taken; send the best of them"
+            )
+
     def check(self, query: Query, passages: tuple[Passage, ...]) -> None:
         """Refuse a request that exceeds a limit.
 
         Raises:
             InputError: Too many passages or characters, too long a question; the message says which.
         """
-        if len(passages) > self.passages:
-            raise InputError(
-                f"{len(passages):,} passages were sent and at most {self.passages:,} are taken; send the best of them"
-            )
+        self.check_number(len(passages))
         total = sum(len(passage.title or "") + len(passage.text) for passage in passages)
         if total > self.total:
             raise InputError(

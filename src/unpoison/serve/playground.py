@@ -17,6 +17,7 @@ from unpoison.defenses.base import Defense
 from unpoison.models.loading import can_write
 from unpoison.report.pages import render, resource
 from unpoison.report.rendering import STATUS, preview, sources_of
+from unpoison.serve.reading import BodyRoute
 from unpoison.serve.replies import Json, Refusal
 from unpoison.serve.schemas import PlayRequest
 from unpoison.serve.screening_service import Preview, ServiceOfRequest, generator_of, query_of
@@ -39,7 +40,7 @@ POLICY = (
 
 HEADERS = {"Content-Security-Policy": POLICY}
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=BodyRoute)
 
 
 def load_examples() -> tuple[dict[str, Any], ...]:

@@ -20,6 +20,7 @@ from fastapi import APIRouter, Request
 from pydantic import Discriminator, Tag
 
 from unpoison.errors import InputError, clip
+from unpoison.serve.reading import BodyRoute
 from unpoison.serve.replies import Json
 from unpoison.serve.schemas import DocumentsRequest, PassageIn, TextsRequest
 from unpoison.serve.screening_service import OnPoison, ScreeningService, ServiceOfRequest
@@ -38,7 +39,7 @@ NO_USAGE = {"prompt_tokens": 0, "total_tokens": 0}
 
 PATHS = ("/rerank", "/v1/rerank", "/v2/rerank")
 
-router = APIRouter()
+router = APIRouter(route_class=BodyRoute)
 
 Ranking = list[tuple[int, float]]
 """(position in the request, score), best first."""
@@ -75,7 +76,8 @@ def rank_documents(
 
 
 def _dialect(value: Any) -> str:
-    return "<texts>" if isinstance(value, dict) and "texts" in value else "<documents>"
+    texts = isinstance(value, TextsRequest) or (isinstance(value, dict) and "texts" in value)
+    return "<texts>" if texts else "<documents>"
 
 
 Either = Annotated[
@@ -180,7 +182,7 @@ def _read_fields(document: str | PassageIn, names: list[str] | None) -> str | Pa
     """The document to rank: of an object the fields in `rank_fields`, joined."""
     if isinstance(document, str) or not names:
         return document
-    fields = document.model_dump(exclude_unset=True)
+    fields = document.fields()
     missing = [name for name in names if not isinstance(fields.get(name), str)]
     if missing:
         raise InputError(f"rank_fields names {clip(missing[0])}, which is no text of every document; leave it out")

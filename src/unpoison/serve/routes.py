@@ -21,6 +21,7 @@ from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
 from unpoison.screener.streaming import Event
+from unpoison.serve.reading import BodyRoute
 from unpoison.serve.replies import Json
 from unpoison.serve.schemas import AnswerRequest, ScreenRequest
 from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
@@ -29,7 +30,7 @@ from unpoison.types import Answer, Screening
 
 __all__ = ["STREAM_GRACE", "event_response", "router"]
 
-router = APIRouter()
+router = APIRouter(route_class=BodyRoute)
 
 
 @router.post("/v1/screen")

@@ -95,15 +95,15 @@ class ScreeningService:
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Screening:
         """Read, bound, screen, count, and log. Of a passage longer than the bound the beginning is judged."""
-        screening, calls = await self._run_defense(defense, query, passages)
+        screening, calls = await self._run_defense(request, defense, query, passages)
         self._count(request, screening, calls)
         await self._audit(request, screening)
         return screening
 
     async def _run_defense(
-        self, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> tuple[Screening, list[Call]]:
-        read, shown = self._read(query, passages)
+        read, shown = await self._read(request, query, passages)
         found = await self.work.screen(defense, query, shown)
         screening = screening_of_all(found.screening, read, self.bounds.characters)
         await _remember(defense, screening)
@@ -137,7 +137,7 @@ class ScreeningService:
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Answer:
         """Read, bound, answer, count; as `screen`."""
-        read, shown = self._read(query, passages)
+        read, shown = await self._read(request, query, passages)
         return await self._record_answer(request, await defense.aanswer(query, shown), read)
 
     async def preview(
@@ -149,13 +149,13 @@ class ScreeningService:
         here is not an attack.
         """
         if answers:
-            read, shown = self._read(query, passages)
+            read, shown = await self._read(request, query, passages)
             answer = self._of_all(await defense.aanswer(query, shown), read)
             bare = Vanilla(generator=generator_of(defense), limits=defense.limits)
             preview = Preview(answer.screening, answer, await bare.aanswer(query, shown))
             calls = [*answer.calls, *(preview.undefended.calls if preview.undefended else ())]
         else:
-            screening, calls = await self._run_defense(defense, query, passages)
+            screening, calls = await self._run_defense(request, defense, query, passages)
             preview = Preview(screening)
         self.metrics.count_calls(calls)
         self._log(request, preview.screening, calls)
@@ -165,7 +165,7 @@ class ScreeningService:
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> AsyncIterator[Event]:
         """`answer` as a stream of events."""
-        read, shown = self._read(query, passages)
+        read, shown = await self._read(request, query, passages)
         async with aclosing(cast(Any, defense.aanswer_stream(query, shown))) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
@@ -203,13 +203,17 @@ class ScreeningService:
             fields = {"id": names["id"], "error": type(error).__name__}
             log.error("audit log not written", extra={"fields": fields})
 
-    def _read(
-        self, query: Query, passages: Iterable[str | PassageIn]
+    async def _read(
+        self, request: Request, query: Query, passages: Iterable[str | PassageIn]
     ) -> tuple[tuple[Passage, ...], tuple[Passage, ...]]:
         """The passages of a request, whole and cut to the limit for screening."""
-        read = as_passages(list(map(_fields, passages)))
-        self.bounds.check(query, read)
-        return read, beginnings(read, self.bounds.characters)
+
+        def read() -> tuple[tuple[Passage, ...], tuple[Passage, ...]]:
+            whole = as_passages([one if isinstance(one, str) else one.fields() for one in passages])
+            self.bounds.check(query, whole)
+            return whole, beginnings(whole, self.bounds.characters)
+
+        return await self.work.aside(request.state.size, read)
 
     def _count(self, request: Request, screening: Screening, calls: Sequence[Call]) -> None:
         self.metrics.count_screening(screening.defense, screening, calls)
@@ -226,10 +230,6 @@ async def _remember(defense: Defense, result: Screening | Answer) -> None:
     """Write the history of sources beside the server's loop: another process may hold its file."""
     if defense.learn:
         await asyncio.to_thread(defense.remember, result)
-
-
-def _fields(one: str | PassageIn) -> object:
-    return one if isinstance(one, str) else one.model_dump(exclude_unset=True)
 
 
 def generator_of(defense: Defense) -> Generator:

@@ -32,6 +32,9 @@ T = TypeVar("T")
 LONG = 30_000
 """Characters of all passages from which a request is a long one: about 50 ms of computation by Guard."""
 
+SHORT = 1 << 14
+"""Bytes of a body up to which it is read at once: the change of threads would take longer."""
+
 MIN_CHARACTERS = 300
 """Characters that a passage counts for at least: each is compared with all, however short it is."""
 
@@ -134,6 +137,11 @@ class Work:
 
     def __init__(self, threads: int) -> None:
         self._short, self._long = FairQueue(threads), FairQueue(threads)
+        self._reading = FairQueue(1)
+
+    async def aside(self, size: int, work: Callable[[], T]) -> T:
+        """Run `work` on a body of so many bytes: at once if it is short, else on the thread for reading."""
+        return work() if size <= SHORT else await self._reading.run(work)
 
     async def screen(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> ScreenedWork:
         """Say which passages to trust.
@@ -154,8 +162,8 @@ class Work:
 
     def close(self) -> None:
         """End the threads after the queued jobs, without waiting for them."""
-        self._short.close()
-        self._long.close()
+        for queue in (self._short, self._long, self._reading):
+            queue.close()
 
 
 def _size(passages: Iterable[Passage]) -> int:

@@ -1,0 +1,151 @@
+"""Reads the body of a request: its values are counted before it is parsed, and it is checked up to the first error.
+
+A long body is read on a thread of its own, so that other requests, and `/healthz`, are answered meanwhile. A body of 8
+MiB may hold four million numbers or three million objects, which take hundreds of megabytes once they are parsed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, get_type_hints
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from unpoison.errors import InputError
+from unpoison.serve.bounds import Bounds
+from unpoison.serve.replies import HTTP, Refusal
+from unpoison.serve.schemas import MAX_RANK_FIELDS, MAX_TRUST
+
+__all__ = ["BodyRoute", "count_values", "read_body"]
+
+CHUNK = 1 << 16
+"""Bytes that are counted at a time; other threads may run in between."""
+
+CONTAINER = 16
+"""Values that a list or an object counts for, because it takes as much memory."""
+
+KEY = 10
+"""Values that a key counts for: the memory for it and the time to look it up."""
+
+MAX_FIELDS = 64
+"""Fields of a body."""
+
+WATCHED = 10
+"""In monitor mode a request may have so many times the passages; nothing of it is screened then."""
+
+LISTS = ("passages", "documents", "texts")
+"""Fields with one entry for each passage."""
+
+LENGTHS = {"rank_fields": MAX_RANK_FIELDS, "trust": MAX_TRUST}
+"""Entries of other fields, counted before they are read one by one."""
+
+
+def count_values(body: bytes) -> int:
+    """The values of a JSON text, a list or an object being `CONTAINER` of them and a key `KEY`. O(n) time."""
+    start, inside, count = 0, False, 1
+    while start < len(body):
+        end = start + CHUNK
+        if body[end - 1 : end] == b"\\":  # what it escapes belongs to it
+            end += 1
+        chunk = body[start:end]
+        if b"\\" in chunk:
+            chunk = chunk.replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = chunk.split(b'"')
+        outside = b"".join(parts[inside::2])
+        count += outside.count(b",") + KEY * outside.count(b":")
+        count += CONTAINER * (outside.count(b"[") + outside.count(b"{"))
+        inside ^= len(parts) % 2 == 0
+        start = end
+    return count
+
+
+def read_body(body: bytes, adapter: TypeAdapter[Any], bounds: Bounds, *, watched: bool = False) -> Any:
+    """The body of a request as its schema says.
+
+    Args:
+        body: JSON.
+        adapter: Of the schema.
+        bounds: Limits.
+        watched: Whether too many passages are passed through, in monitor mode, up to `WATCHED` times as many.
+
+    Raises:
+        Refusal: It is not JSON.
+        InputError: It has more values, fields or passages than are taken.
+        RequestValidationError: It violates the schema; only the first error is reported.
+    """
+    if (count := count_values(body)) > bounds.values:
+        raise InputError(
+            f"the body has about {count:,} values and at most {bounds.values:,} are taken, a key being {KEY} "
+            f"and a list or an object {CONTAINER}; send fewer or shorter passages"
+        )
+    value = _parse(body)
+    if isinstance(value, dict):
+        if len(value) > MAX_FIELDS:
+            raise InputError(f"the body has {len(value):,} fields and at most {MAX_FIELDS} are taken; leave some out")
+        for name in LISTS:
+            if isinstance(held := value.get(name), list):
+                bounds.check_number(len(held) // (WATCHED if watched else 1), name)
+        for name, most in LENGTHS.items():
+            if isinstance(held := value.get(name), (list, dict)) and len(held) > most:
+                raise InputError(f"{name} has {len(held):,} entries and at most {most} are taken; leave some out")
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problems]) from None
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return from_json(body)
+    except ValueError as error:
+        if "surrogate" not in str(error):
+            raise Refusal(400, *HTTP[400]) from None
+    try:
+        return json.loads(body.decode())  # half a character, as Python writes it, is a part of a text
+    except (ValueError, RecursionError):
+        raise Refusal(400, *HTTP[400]) from None
+
+
+class _Read(Request):
+    """A request whose body was read."""
+
+    def __init__(self, request: Request, value: Any) -> None:
+        super().__init__(request.scope, request.receive)
+        self._value = value
+
+    async def body(self) -> bytes:
+        return b"{}"
+
+    async def json(self) -> Any:
+        return self._value
+
+
+class BodyRoute(APIRoute):
+    """A route that reads its parameter `body` by `read_body`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+        adapter = TypeAdapter[Any](get_type_hints(self.endpoint, include_extras=True)["body"])
+
+        async def read_first(request: Request) -> Response:
+            return await handle(_Read(request, await _value(request, adapter)))
+
+        return read_first
+
+
+async def _value(request: Request, adapter: TypeAdapter[Any]) -> Any:
+    service, body = request.app.state.service, await request.body()
+    request.state.size = len(body)
+    watched = request.scope["path"] in request.state.middleware.watched
+    read = partial(read_body, body, adapter, service.bounds, watched=watched)
+    return await service.work.aside(len(body), read)

@@ -1,0 +1,108 @@
+"""Bodies are counted before they are parsed, checked up to the first error, and read beside the loop."""
+
+from __future__ import annotations
+
+import json
+import threading
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service_doubles import Serving, body, problem
+from unpoison.serve import Bounds, reading
+from unpoison.serve.reading import CHUNK, CONTAINER, KEY, count_values
+
+JSON = {"Content-Type": "application/json"}
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text('a,"\\[{:}]\u00e9'),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text('k",\\:{'), inner),
+)
+
+
+def counted(value: Any) -> int:
+    """The count that is meant, of a value that was parsed."""
+    if isinstance(value, (list, dict)):
+        keys = KEY * len(value) if isinstance(value, dict) else 0
+        inner = value.values() if isinstance(value, dict) else value
+        return CONTAINER + keys + sum(map(counted, inner)) + (not value)
+    return 1
+
+
+@settings(max_examples=40)
+@given(VALUES, st.integers(0, 9))
+def test_values_are_counted_and_what_stands_in_strings_is_not(value: Any, before: int) -> None:
+    written = json.dumps(["x" * (CHUNK - before), value], ensure_ascii=False).encode()
+    containers = json.dumps(value).count("[") + json.dumps(value).count("{")
+    assert abs(count_values(written) - counted(["x", value])) <= containers + 1
+
+
+def many(path: str, field: str, item: bytes, count: int, last: bytes = b"]}") -> tuple[str, bytes]:
+    other = b"" if field in ("passages", "documents", "texts") else b'"passages":["a"],'
+    return path, b'{"query":"x",' + other + b'"%s":[' % field.encode() + b",".join([item] * count) + last
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        many("/v1/screen", "passages", b"1", 4_000_000),
+        many("/v1/screen", "passages", b"1", 900_000),
+        many("/v1/screen", "passages", b"{}", 50_000),
+        many("/v1/screen", "passages", b"{}", 2_700_000),
+        many("/v2/rerank", "documents", b"1", 900_000),
+        many("/rerank", "texts", b"1", 900_000),
+        many("/v1/screen", "embedding", b'"1"', 900_000),
+        many("/v1/rerank", "rank_fields", b"1", 900_000),
+        many("/v1/screen", "x", b"1", 1, b'],"trust":{' + b",".join(b'"%d":1' % i for i in range(90_000)) + b"}}"),
+        ("/v1/screen", b'{"query":"x","passages":["a"],"defense":"' + b"a" * 8_000_000 + b'"}'),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{len(value)} bytes",
+)
+def test_a_body_of_many_values_is_refused_in_little_memory(client: TestClient, path: str, content: bytes) -> None:
+    """The message of pydantic for each of a million values took 59 s and 5 GB."""
+    tracemalloc.start()
+    message = problem(client.post(path, content=content, headers=JSON), 422)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(message) < 300
+    assert peak < 2**26
+
+
+def test_only_the_first_error_of_a_list_is_looked_for(client: TestClient) -> None:
+    passages = [{"text": "a", "embedding": ["x"] * 99}] * 99
+    message = problem(client.post("/v1/screen", json=body(passages=passages)), 422)
+    assert message == "passages[0].embedding[0] should be a valid number, got 'x'"
+
+
+def test_a_long_body_is_read_beside_the_loop_and_in_time(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go, original = threading.Event(), threading.Event(), reading.read_body
+
+    def held(*arguments: Any, **options: Any) -> Any:
+        begun.set()
+        assert go.wait(30)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(reading, "read_body", held)
+    client = serving(bounds=Bounds(timeout=0.2))
+    with ThreadPoolExecutor(1) as pool:
+        posted = pool.submit(client.post, "/v1/screen", json=body(passages=["clean " * 3000]))
+        assert begun.wait(30)
+        assert client.get("/healthz").status_code == 200
+        assert "no result within 0.2 s" in problem(posted.result(), 504)
+        go.set()
+
+
+def test_half_a_character_is_a_part_of_a_text(client: TestClient) -> None:
+    content = b'{"query": "q", "passages": ["clean \\ud800", "poison"]}'
+    reply = client.post("/v1/screen", content=content, headers=JSON)
+    assert reply.json()["screening"]["kept"] == [0]
+
+
+def test_numbers_are_bounded_too(serving: Serving) -> None:
+    client = serving(bounds=Bounds(values=100))
+    vectors = body(embedding=[0.5] * 60, passages=[{"text": "a", "embedding": [0.5] * 60}])
+    assert "values and at most 100 are taken" in problem(client.post("/v1/screen", json=vectors), 422)
