@@ -96,12 +96,6 @@ def test_a_long_body_is_read_beside_the_loop_and_in_time(serving: Serving, monke
         go.set()
 
 
-def test_half_a_character_is_a_part_of_a_text(client: TestClient) -> None:
-    content = b'{"query": "q", "passages": ["clean \\ud800", "poison"]}'
-    reply = client.post("/v1/screen", content=content, headers=JSON)
-    assert reply.json()["screening"]["kept"] == [0]
-
-
 def test_numbers_are_bounded_too(serving: Serving) -> None:
     client = serving(bounds=Bounds(values=100))
     vectors = body(embedding=[0.5] * 60, passages=[{"text": "a", "embedding": [0.5] * 60}])

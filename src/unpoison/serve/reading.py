@@ -6,7 +6,6 @@ MiB may hold four million numbers or three million objects, which take hundreds 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, get_type_hints
@@ -85,7 +84,10 @@ def read_body(body: bytes, adapter: TypeAdapter[Any], bounds: Bounds, *, watched
             f"the body has about {count:,} values and at most {bounds.values:,} are taken, a key being {KEY} "
             f"and a list or an object {CONTAINER}; send fewer or shorter passages"
         )
-    value = _parse(body)
+    try:
+        value = from_json(body)
+    except ValueError:
+        raise Refusal(400, *HTTP[400]) from None
     if isinstance(value, dict):
         if len(value) > MAX_FIELDS:
             raise InputError(f"the body has {len(value):,} fields and at most {MAX_FIELDS} are taken; leave some out")
@@ -100,18 +102,6 @@ def read_body(body: bytes, adapter: TypeAdapter[Any], bounds: Bounds, *, watched
     except ValidationError as error:
         problems = error.errors(include_url=False)
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problems]) from None
-
-
-def _parse(body: bytes) -> Any:
-    try:
-        return from_json(body)
-    except ValueError as error:
-        if "surrogate" not in str(error):
-            raise Refusal(400, *HTTP[400]) from None
-    try:
-        return json.loads(body.decode())  # half a character, as Python writes it, is a part of a text
-    except (ValueError, RecursionError):
-        raise Refusal(400, *HTTP[400]) from None
 
 
 class _Read(Request):
