@@ -28,10 +28,10 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 BUDGETS = {
-    "lines of code in src": 38_500,
+    "lines of code in src": 38_800,
     "modules in src": 320,
     "modules with one importer": 55,
-    "lines of code in tests": 30_330,
+    "lines of code in tests": 30_900,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

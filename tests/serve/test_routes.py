@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from service_doubles import POISONED, Asking, Marked, Serving, body, problem
@@ -102,3 +103,20 @@ def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
     assert set(info["model_type"]) == {"reranker"}
     health = client.get("/health")
     assert (health.status_code, health.content) == (200, b"")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/", "/openapi.json"])
+def test_head_is_get_without_its_body(client: TestClient, path: str) -> None:
+    told = client.head(path)
+    assert (told.status_code, told.content) == (200, b"")
+    assert told.headers["content-type"] == client.get(path).headers["content-type"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [("Content-Encoding", "gzip", 415), ("Expect", "a-reply", 417), ("Content-Encoding", "identity", 200)],
+)
+def test_what_is_asked_of_the_service_and_not_known_is_refused(
+    client: TestClient, name: str, value: str, status: int
+) -> None:
+    assert client.post("/v1/screen", json=body(), headers={name: value}).status_code == status

@@ -10,12 +10,13 @@ import pytest
 import uvicorn
 
 from service_doubles import later
+from unpoison.serve import server
 from unpoison.serve.server import HEAD, KEEP_ALIVE, ServerConnection
 
 
 def connection_class(most: int) -> type[ServerConnection]:
     """A class of connections with counts of its own."""
-    return type("Own", (ServerConnection,), {"most": most, "waiting": {}})
+    return type("Own", (ServerConnection,), {"most": most, "waiting": {}, "unread": {}})
 
 
 Talk = Callable[[int], Awaitable[Any]]
@@ -27,23 +28,27 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"hi"})
 
 
-def spoken_to(talk: Talk, most: int = 100, opened: type[ServerConnection] | None = None) -> Any:
+def spoken_to(
+    talk: Talk, most: int = 100, opened: type[ServerConnection] | None = None, app: Any = hello, stop: Any = None
+) -> Any:
     """What `talk` finds, given the port of a server of `hello`; both run on one loop."""
     http = opened or connection_class(most)
 
     async def run() -> Any:
         config = uvicorn.Config(
-            hello, port=0, log_config=None, lifespan="off", http=http, ws="none", timeout_keep_alive=KEEP_ALIVE
+            app, port=0, log_config=None, lifespan="off", http=http, ws="none", timeout_keep_alive=KEEP_ALIVE
         )
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve())
-        while not server.started:
+        running = uvicorn.Server(config)
+        serving = asyncio.create_task(running.serve())
+        while not running.started:
             await asyncio.sleep(0.01)
         try:
             async with asyncio.timeout(60):
-                return await talk(server.servers[0].sockets[0].getsockname()[1])
+                if stop is not None:
+                    stop.append(running)
+                return await talk(running.servers[0].sockets[0].getsockname()[1])
         finally:
-            server.should_exit = True
+            running.should_exit = True
             await serving
 
     return asyncio.run(run())
@@ -112,3 +117,95 @@ def test_the_longest_silent_makes_room() -> None:
         return reply
 
     assert spoken_to(talk, most=10).startswith(b"HTTP/1.1 200")
+
+
+REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+
+async def reading(scope: Any, receive: Any, send: Any) -> None:
+    """Reads the body to its end and says how long it was."""
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            return
+        size, more = size + len(message["body"]), message["more_body"]
+    await hello(scope, receive, send)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n", 400),
+        (b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 1_000 + b"0\r\n\r\n", 200),
+        (b"Transfer-Encoding: chunked\r\n\r\n" + (b"1000\r\n" + b"x" * 4096 + b"\r\n") * 2_000 + b"0\r\n\r\n", 200),
+    ],
+    ids=["two lengths", "tiny chunks", "some tiny chunks", "chunks"],
+)
+def test_what_is_read_in_two_ways_or_takes_long_to_read_ends_the_connection(sent: bytes, status: int) -> None:
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(REQUEST + sent)
+        reply = await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        return reply
+
+    reply = spoken_to(talk, app=reading)
+    assert reply.startswith(b"HTTP/1.1 %d " % status)
+    assert (b"connection: close" in reply.lower()) == (status == 400)
+
+
+def test_replies_that_nobody_reads_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    size, connection = 16 * 2**20, connection_class(100)
+    monkeypatch.setattr(server, "UNREAD", 3 * size)
+    monkeypatch.setattr(server, "UNREAD_TIME", 9)
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    async def talk(port: int) -> tuple[int, int]:
+        opened = []
+        for _ in range(8):
+            opened.append(await asyncio.open_connection("127.0.0.1", port, limit=1024))
+            opened[-1][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await opened[-1][0].readuntil(b"\r\n\r\n")
+        while len(connection.unread) > 4:
+            await asyncio.sleep(0)
+        held, left = sum(connection.unread.values()), len(connection.unread)
+        later(server.UNREAD_TIME + 1)
+        while connection.unread:
+            await asyncio.sleep(0.01)
+        for _, writer in opened:
+            writer.close()
+        return held, left
+
+    held, left = spoken_to(talk, opened=connection, app=large)
+    assert 0 < held <= 3 * size
+    assert 0 < left < 8
+
+
+def test_a_connection_that_is_open_when_the_service_stops_gets_one_more_reply_that_says_so() -> None:
+    stop: list[uvicorn.Server] = []
+
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        idle, quiet = await asyncio.open_connection("127.0.0.1", port)
+        for other, begun in ((writer, reader), (quiet, idle)):
+            other.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await begun.readuntil(b"hi")
+        stop[0].should_exit = True
+        while stop[0].servers[0].is_serving():
+            await asyncio.sleep(0.01)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        reply = await reader.read()
+        later(server.DRAIN)
+        assert await idle.read() == b""
+        for other in (writer, quiet):
+            other.close()
+        return reply
+
+    reply = spoken_to(talk, stop=stop)
+    assert reply.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in reply

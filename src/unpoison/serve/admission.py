@@ -131,6 +131,11 @@ class Admission:
         if scope["method"] == "POST" and kind != "application/json":  # others pass without a CORS preflight
             message = "the body must be JSON and say so; send the header Content-Type: application/json"
             raise Refusal(415, "UnsupportedMediaType", message)
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            message = "packed bodies are not read; send the JSON as it is, without Content-Encoding"
+            raise Refusal(415, "UnsupportedMediaType", message)
+        if headers.get("expect", "100-continue").lower() != "100-continue":
+            raise Refusal(417, "ExpectationFailed", "only Expect: 100-continue is known; leave the header out")
         size = headers.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,18}", size) or int(size) > self.body:
             raise too_large(self.body)

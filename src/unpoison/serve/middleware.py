@@ -148,6 +148,8 @@ class RequestMiddleware:
             self.root + "/"
         ):  # the middleware and the router see one path
             scope = {**scope, "path": scope["path"][len(self.root) :] or "/"}
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # whose reply goes without its body
         with request_span(record.method, headers) as trace:
             if trace is not None:
                 record.trace = f"{trace.get_span_context().trace_id:032x}"
@@ -302,6 +304,8 @@ class _Reply:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.body":
+            if self._record.method == "HEAD":
+                message = {**message, "body": b""}
             self.finished = not message.get("more_body", False)
         if message["type"] == "http.response.start":
             self.started, self._record.status = True, message["status"]

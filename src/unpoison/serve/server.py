@@ -3,6 +3,8 @@
 Idle connections cannot block the service. Uvicorn closes connections that rest between two requests; `ServerConnection`
 closes those that never begin a request and those that do not finish a request's head. At the limit, the connection that
 has been idle for longest is closed for a new one, so `/healthz` is always answered. h11 bounds the size of a head.
+Unread replies take a bounded amount of memory. When the service stops, each open connection gets one more reply, which
+says `Connection: close`, so that no request is lost.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import h11
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unpoison.errors import InputError, ModelError, StoreError, UnpoisonError
@@ -49,6 +52,35 @@ CONNECTIONS = 8192
 OTHER_FILES = 128
 """File descriptors reserved for other purposes."""
 
+UNREAD, UNREAD_TIME = 64 * 2**20, 60.0
+"""Bytes of all replies that their clients have not read, and seconds in which a client must read one."""
+
+MIN_CHUNKS, CHUNK_BYTES = 1024, 256
+"""A body may have so many chunks, and one more for so many bytes: each takes as long as a kilobyte."""
+
+DRAIN = 2.0
+"""Seconds that an idle connection may take to send one more request when the service stops."""
+
+
+class _Parser(h11.Connection):
+    """Also refuses what proxies read in another way, and bodies in tiny chunks."""
+
+    _chunks = _bytes = 0
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._chunks = self._bytes = 0
+            if {b"transfer-encoding", b"content-length"} <= {name for name, _ in event.headers}:
+                raise h11.RemoteProtocolError("the request says twice how long its body is")
+            if event.http_version not in (b"1.0", b"1.1"):
+                raise h11.RemoteProtocolError("the version of HTTP is unknown")
+        elif isinstance(event, h11.Data):
+            self._chunks, self._bytes = self._chunks + event.chunk_start, self._bytes + len(event.data)
+            if self._chunks > MIN_CHUNKS + self._bytes // CHUNK_BYTES:
+                raise h11.RemoteProtocolError("the body comes in too many chunks")
+        return event
+
 
 class ServerConnection(H11Protocol):
     """One connection.
@@ -56,29 +88,41 @@ class ServerConnection(H11Protocol):
     Attributes:
         most: Maximum number in this process.
         waiting: Connections without a complete request, oldest first.
+        unread: Bytes of replies that are not read yet, oldest first.
+        draining: Whether the process stops.
     """
 
     most: ClassVar[int] = CONNECTIONS
     waiting: ClassVar[dict[ServerConnection, None]] = {}
+    unread: ClassVar[dict[ServerConnection, int]] = {}
+    draining: ClassVar[bool] = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.conn = _Parser(h11.SERVER)
         self._timer: asyncio.TimerHandle | None = None
+        self._read_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # `pause_writing` is called for every byte that is not read
         if len(self.connections) > self.most and self.waiting:
             longest = next(iter(self.waiting))
             del self.waiting[longest]
             longest.transport.abort()
         self._wait_for_head()
+        if self.draining:
+            self.shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_unread()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self.draining:
+            self._say_last()
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
         elif self._timer is None and not self.transport.is_closing():
@@ -86,8 +130,56 @@ class ServerConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if self.draining:
+            self._say_last()
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.waiting[self] = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.unread[self] = self.transport.get_write_buffer_size()
+        if self._read_timer is None:
+            self._read_timer = self.loop.call_later(UNREAD_TIME, self.transport.abort)
+        while sum(self.unread.values()) > UNREAD:
+            longest = next(iter(self.unread))
+            del self.unread[longest]
+            longest.transport.abort()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_unread()
+
+    def send_400_response(self, msg: str) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:  # the reply has begun
+            self.transport.abort()
+
+    def shutdown(self) -> None:
+        type(self).draining = True
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(DRAIN, self._end_if_idle)
+        else:
+            self._say_last()
+
+    def _say_last(self) -> None:
+        """Let the reply to the current request say that it is the connection's last."""
+        if self.cycle is None or self.cycle.response_complete:
+            return
+        if self.cycle.response_started:
+            self.cycle.keep_alive = False
+        elif CLOSE_HEADER not in self.cycle.scope["headers"]:
+            self.headers.append(CLOSE_HEADER)  # of the request; uvicorn copies it into the reply
+
+    def _end_if_idle(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+    def _stop_unread(self) -> None:
+        self.unread.pop(self, None)
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
     def _wait_for_head(self) -> None:
         self.waiting[self] = None
