@@ -84,7 +84,7 @@ def read(tmp_path: Path, commands: str) -> Document:
 )
 def test_what_nobody_sees_is_hidden(tmp_path: Path, commands: str) -> None:
     document = read(tmp_path, commands)
-    assert "".join(document.hidden).split() == LIE.split()
+    assert document.covert.text.split() == LIE.split()
     assert document.passage.text.strip() == SEEN
 
 
@@ -103,7 +103,7 @@ def test_what_nobody_sees_is_hidden(tmp_path: Path, commands: str) -> None:
 )
 def test_what_a_reader_sees_is_not(tmp_path: Path, commands: str) -> None:
     document = read(tmp_path, commands)
-    assert document.hidden == ()
+    assert document.covert.text == ""
     assert LIE in document.passage.text.replace("\n", " ")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from unpoison.scan import office_files
 from unpoison.scan.documents import Document, UnreadDocument
+from unpoison.scan.parts import Reading
 from unpoison.scan.sources import folder_documents
 
 pytestmark = pytest.mark.needs("openpyxl")
@@ -39,7 +40,7 @@ def test_a_line_for_each_row(tmp_path: Path) -> None:
     book.active["B2"].comment = openpyxl.comments.Comment("since May", "A")
     document = read(tmp_path, book)
     assert document.passage.text == "Flour\nrye | 2.5\nwheat | 3 | since May"
-    assert (document.passage.title, document.author, document.hidden) == ("Prices", "A. Miller", ())
+    assert (document.passage.title, document.author, document.hidden) == ("Prices", "A. Miller", Reading())
 
 
 @pytest.mark.parametrize("hide", ["sheet", "row", "column", "columns", "format", "white", "tiny"])
@@ -61,7 +62,7 @@ def test_what_nobody_sees_is_hidden(tmp_path: Path, hide: str) -> None:
     else:
         cell.font = openpyxl.styles.Font(color="FFFFFF") if hide == "white" else openpyxl.styles.Font(size=1)
     document = read(tmp_path, book)
-    assert document.hidden == (LIE,)
+    assert LIE in (document.hidden.text, document.covert.text)
     assert LIE not in document.passage.text
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.text.canonical import canonical
+from unpoison.text.markup import BLOCK
 
 SAID = "The capital of France is Lyon."
 
@@ -118,3 +120,11 @@ ANY_TAG = re.compile(r"<[/!?]?[a-z]*\d?[^<>]*(?<![ \w&|,])>|<[a-z]\d?>|<[/!?]|&"
 )
 def test_elements_go(page: str, read: str) -> None:
     assert canonical(page).text == read
+
+
+@pytest.mark.parametrize("name", sorted({*BLOCK.split()} - {"br", "hr", "col", "frame", "colgroup"}))
+@pytest.mark.parametrize("spelt", [str.lower, str.upper])
+def test_the_end_of_a_block_parts_words(name: str, spelt: Callable[[str], str]) -> None:
+    tag = spelt(name)
+    assert canonical(f"<{tag}>Opening hours</{tag}>Monday to Friday").text == "Opening hours\nMonday to Friday"
+    assert canonical(f"Opening hours</{tag}>Monday to Friday").text == "Opening hours\nMonday to Friday"

@@ -23,7 +23,7 @@ from unpoison.agents.screening import ScreenedResult, screen_tool_result
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason
 from unpoison.errors import InputError, clip
-from unpoison.scan.hidden_text import concealed_texts
+from unpoison.scan.web_page import concealed_texts
 from unpoison.utils.files import write_file
 
 __all__ = ["LockFile", "McpGate", "identity_of", "look_of", "plain_method", "safe_name", "tool_hash"]

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Self
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip
+from unpoison.scan.parts import COVERT, FOLDED, Reading
+from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
 
@@ -31,15 +33,24 @@ class Document:
         passage: Its text, title, source and vector; `id` is always there.
         added_at: When it was added, None if unknown.
         author: Its author, None if unknown.
-        hidden: Texts that its file hides from readers, such as white letters on white.
+        hidden: What its file hides so that a person can unfold it, such as a filtered row.
+        covert: What it hides from everybody, such as white letters on white.
+        places: The places of the text, as in `Reading`.
         notes: Warnings from reading it.
     """
 
     passage: Passage
     added_at: datetime | None = None
     author: str | None = None
-    hidden: tuple[str, ...] = ()
+    hidden: Reading = Reading()
+    covert: Reading = Reading()
+    places: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def reading(self) -> Reading:
+        """The text with its places."""
+        return Reading(self.passage.text, self.places)
 
     @property
     def id(self) -> str:
@@ -177,6 +188,7 @@ class Unit:
         title: The canonical title of the document; empty without one.
         start, end: Its region in the caller's text, or a larger region if the exact one is unknown.
         hidden: Characters hidden in the piece of the document that the unit comes from; in its first unit only.
+        concealed: `FOLDED` or `COVERT` if it is text that the file or its markup hides.
     """
 
     document: int
@@ -186,10 +198,11 @@ class Unit:
     start: int
     end: int
     hidden: Hidden
+    concealed: str = ""
 
 
 def units_of(document: Document, number: int) -> Iterator[Unit]:
-    """The units of a document of any length; O(n) time, one piece in memory at a time."""
+    """The units of a document of any length, then those of what it hides; O(n) time, one piece in memory at a time."""
     passage = document.passage
     heading = canonical(passage.title or "")
     title = heading.text
@@ -207,6 +220,11 @@ def units_of(document: Document, number: int) -> Iterator[Unit]:
             text = f"{shown}\n{body}" if first and shown else body
             yield Unit(number, text, body, title, *region, hidden)
             first, hidden = False, Hidden()
+    inside = [] if document.hidden.text or document.covert.text else concealed_texts(passage.text)
+    for concealed, unseen in ((FOLDED, document.hidden.text), (COVERT, document.covert.text)):
+        text = unseen or "\n".join(part.text for part in inside if part.hidden == concealed)
+        for body in _stretches(canonical(text).text) if text else ():
+            yield Unit(number, body, body, "", 0, len(passage.text), Hidden(), concealed)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,8 @@ from unpoison.injections.imperatives import VOUCHES
 from unpoison.report.rendering import excerpt
 from unpoison.scan.changed import Change
 from unpoison.scan.collection import ScanCollection
-from unpoison.scan.documents import Unit
+from unpoison.scan.documents import Document, Unit
+from unpoison.scan.parts import COVERT
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.sources.allow import text_hash
 from unpoison.types import Span
@@ -132,7 +133,6 @@ class ScanEvidence:
         claimed, hidden, suspicion: Probabilities by unit.
         orders: The likeliest injection of each unit.
         strange: Unusual imperatives.
-        unseen: Text that the markup hides, by document.
         changed: Numbers and names that differ from a near-copy's, by unit.
         withheld: Number of documents with such differences that come from a template and are not reported.
         groups: The name of the group, by document.
@@ -145,7 +145,6 @@ class ScanEvidence:
     orders: list[Injection]
     strange: Imperatives
     hidden: NDArray[np.float64]
-    unseen: dict[int, tuple[str, ...]]
     suspicion: NDArray[np.float64]
     changed: dict[int, Change]
     withheld: int
@@ -208,41 +207,58 @@ def _make_finding(
 def _reasons(
     collection: ScanCollection, evidence: ScanEvidence, unit: int
 ) -> list[tuple[float, str, tuple[int, int] | None]]:
-    """Weight, wording and region (in the caller's text) of all evidence against a unit."""
-    weighted_reasons: list[tuple[float, str, tuple[int, int] | None]] = []
-    piece, raw = collection.units[unit], collection.documents[collection.units[unit].document].passage.text
+    """Weight, wording with the place, and region (in the caller's text, if it stands there) of the evidence."""
+    piece = collection.units[unit]
+    document = collection.documents[piece.document]
+    found = list[tuple[float, str, tuple[int, int] | None]]()
+
+    def add(weight: float, reason: str, words: str, region: tuple[int, int] | None = None) -> None:
+        span, place = _place(document, piece, words, region)
+        found.append((weight, f"{reason} ({place})" if place else reason, span))
+
     claimed, order = float(evidence.claimed[unit]), evidence.orders[unit]
     if claimed >= WORTH_NAMING:
-        weighted_reasons.append((claimed, _claim(collection, evidence, unit), (piece.start, piece.end)))
+        add(claimed, _claim(collection, evidence, unit), "" if not piece.concealed else piece.body)
         question = collection.probes[unit]
         echo = evidence.signs[unit, COLUMNS.index("echo")]
         if question.asks and echo > 0:
-            lead = _region(raw, piece, piece.body[slice(*question.lead)])
-            weighted_reasons.append(
-                (claimed * float(min(echo, 1)), "a question stands in front of the text that answers it", lead)
-            )
+            weight = claimed * float(min(echo, 1))
+            add(weight, "a question stands in front of the text that answers it", piece.body[slice(*question.lead)])
     if unit in evidence.changed:
         change = evidence.changed[unit]
-        at = raw.find(piece.body, piece.start, piece.end)
-        place = (piece.start, piece.end) if at < 0 else (at + change.start, at + change.end)
-        weighted_reasons.append((change.suspicion, change.reason, place))
+        at = document.passage.text.find(piece.body, piece.start, piece.end)
+        add(change.suspicion, change.reason, "", None if at < 0 else (at + change.start, at + change.end))
     demand, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
     if demand is not None and rarity >= WORTH_NAMING:
         quote = piece.body[demand.start : demand.end]
         does = "insists that it is right, as" if demand.form == VOUCHES else "demands, beside its own subject, what"
-        reason = f"it {does} hardly another document here does: {excerpt(quote, 160)!r}"
-        weighted_reasons.append((rarity, reason, _region(raw, piece, quote)))
+        add(rarity, f"it {does} hardly another document here does: {excerpt(quote, 160)!r}", quote)
     if order.probability >= WORTH_NAMING or (demand is None and rarity >= WORTH_NAMING):
         words = piece.text[order.start : order.end]
         reason = f"it speaks to the model that reads it: {excerpt(order.quote or words, 160)!r}"
-        weighted_reasons.append((max(order.probability, 0.0 if demand else rarity), reason, _region(raw, piece, words)))
+        add(max(order.probability, 0.0 if demand else rarity), reason, words)
     if evidence.hidden[unit] > 0:
-        unseen = evidence.unseen[piece.document]
-        reason = f"it hides {piece.hidden}" if piece.hidden else f"its markup hides {excerpt(unseen[0], 120)!r}"
-        weighted_reasons.append(
-            (float(evidence.hidden[unit]), reason, _region(raw, piece, unseen[0] if unseen else ""))
-        )
-    return weighted_reasons
+        words = piece.body.split("\n")[0] if piece.concealed else ""
+        hides = f"its markup hides {excerpt(words, 120)!r}" if words else f"it hides {piece.hidden}"
+        add(float(evidence.hidden[unit]), hides, words)
+    return found
+
+
+def _place(
+    document: Document, piece: Unit, words: str, region: tuple[int, int] | None
+) -> tuple[tuple[int, int] | None, str]:
+    """The region of some words in the caller's text, None if they are not in it, and where a person finds them.
+
+    Words of a visible unit that are not found stand somewhere in the whole unit.
+    """
+    start = document.passage.text.find(words, piece.start, piece.end) if words else -1
+    if region is None and start >= 0:
+        region = start, start + len(words)
+    if region is None and piece.concealed:
+        reading = document.covert if piece.concealed == COVERT else document.hidden
+        return None, reading.place(max(reading.text.find(words), 0))
+    region = region or (piece.start, piece.end)
+    return region, document.reading.place(region[0])
 
 
 def _claim(collection: ScanCollection, evidence: ScanEvidence, unit: int) -> str:
@@ -263,12 +279,6 @@ def _neighbours(collection: ScanCollection, evidence: ScanEvidence, number: int,
     near = dict.fromkeys(int(collection.owner[i]) for i in collection.near[unit] if i >= 0)
     outside = [document for document in near if group is None or evidence.groups.get(document) != group]
     return tuple(collection.documents[document].id for document in outside[:NAMED])
-
-
-def _region(raw: str, unit: Unit, words: str) -> tuple[int, int]:
-    """The region of some words in the unit's part of the text; the whole part if they are not found."""
-    at = raw.find(words, unit.start, unit.end) if words else -1
-    return (unit.start, unit.end) if at < 0 else (at, at + len(words))
 
 
 def _join_names(names: list[str]) -> str:

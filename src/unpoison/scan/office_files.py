@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import ZipFile
 
 from unpoison.errors import InputError
-from unpoison.scan.hidden_text import MIN_WORDS
+from unpoison.scan.parts import COVERT, FOLDED, FileText, Part
 from unpoison.utils.extras import require
 
-__all__ = ["MIN_POINTS", "OfficeFile", "hidden_lines", "read_spreadsheet", "read_word_file"]
+__all__ = ["MIN_POINTS", "read_spreadsheet", "read_word_file"]
 
 MIN_POINTS = 2.0
 """Smallest visible font size, in points."""
-
-
-class OfficeFile(NamedTuple):
-    """A document.
-
-    Attributes:
-        title: From its properties; None without one.
-        author: The same.
-        text: The visible text.
-        hidden: Hidden lines of four words or more.
-        notes: Warnings about skipped parts.
-    """
-
-    title: str | None
-    author: str | None
-    text: str
-    hidden: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def check_unpacked(path: Path, most: int) -> None:
@@ -47,16 +29,6 @@ def check_unpacked(path: Path, most: int) -> None:
         size = sum(part.file_size for part in archive.infolist())
     if size > most:
         raise InputError(f"it unpacks to {size:,} bytes, more than {most // 2**20} MiB; split it")
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines that are not empty, with single spaces."""
-    return [line for line in (" ".join(line.split()) for line in text.split("\n")) if line]
-
-
-def hidden_lines(texts: Iterable[str]) -> tuple[str, ...]:
-    """The lines of `MIN_WORDS` words or more."""
-    return tuple(line for text in texts for line in lines_of(text) if len(line.split()) >= MIN_WORDS)
 
 
 MAX_DOCX_BYTES = 256 * 2**20
@@ -76,8 +48,8 @@ LIGHT = (None, "auto", "FFFFFF")
 """Fills on which white letters are invisible."""
 
 
-def read_word_file(path: Path) -> OfficeFile:
-    """Read a DOCX file: one line per paragraph, with headers, footers, notes and comments at the end.
+def read_word_file(path: Path) -> FileText:
+    """Read a DOCX file by paragraphs, with headers, footers, notes and comments at the end.
 
     Deleted text is skipped, inserted text is read, and moved text is read once. Hidden letters are hidden or tiny ones,
     and white ones on a light background, whether set by the run or by a style.
@@ -91,15 +63,16 @@ def read_word_file(path: Path) -> OfficeFile:
     check_unpacked(path, MAX_DOCX_BYTES)
     document = library.Document(str(path))
     styles = {style.get(f"{W}styleId"): style for style in document.styles.element.iter(f"{W}style")}
-    shown, unseen = list[str](), list[str]()
+    parts, number = list[Part](), 0
     for root in _roots(library, document):
         for text, hidden in _texts(library, root, styles):
-            (unseen if hidden else shown).append(text)
-            if text == "\n":
-                unseen.append(text)
+            number += text == "\n"
+            if parts and text != "\n" and parts[-1].hidden == hidden and parts[-1].place == f"paragraph {number:,}":
+                parts[-1] = parts[-1]._replace(text=parts[-1].text + text)
+            elif text != "\n":
+                parts.append(Part(text, f"paragraph {number:,}", hidden))
     about = document.core_properties
-    author = str(about.author)[:200] or None
-    return OfficeFile(about.title or None, author, "\n".join(lines_of("".join(shown))), hidden_lines(["".join(unseen)]))
+    return FileText(tuple(parts), about.title or None, str(about.author)[:200] or None)
 
 
 def _roots(library: Any, document: Any) -> Iterator[Any]:
@@ -109,15 +82,15 @@ def _roots(library: Any, document: Any) -> Iterator[Any]:
             yield part.element if hasattr(part, "element") else library.oxml.parse_xml(part.blob)
 
 
-def _texts(library: Any, root: Any, styles: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+def _texts(library: Any, root: Any, styles: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Pieces of text in order, and whether each is hidden; a line end before each paragraph."""
     for element in root.iter(f"{W}p", f"{W}r"):
         if next(element.iterancestors(*_ELSEWHERE), None) is not None:
             continue
         if element.tag == f"{W}p":
-            yield "\n", False
+            yield "\n", ""
             continue
-        yield library.text.run.Run(element, None).text, _is_unseen_run(element, styles)
+        yield library.text.run.Run(element, None).text, COVERT if _is_unseen_run(element, styles) else ""
 
 
 def _is_unseen_run(run: Any, styles: dict[str, Any]) -> bool:
@@ -169,7 +142,7 @@ WHITE = ("FFFFFFFF", "00FFFFFF")
 """White in the library, with and without opacity."""
 
 
-def read_spreadsheet(path: Path) -> OfficeFile:
+def read_spreadsheet(path: Path) -> FileText:
     """Read an XLSX file: one line per sheet name and row, cells separated by " | ", each followed by its comment.
 
     Formulas are read as their last values. Hidden cells are those of hidden sheets, rows and columns, with a format
@@ -183,10 +156,10 @@ def read_spreadsheet(path: Path) -> OfficeFile:
     library: Any = require("openpyxl", "reading XLSX files")
     check_unpacked(path, MAX_XLSX_BYTES)
     workbook = library.load_workbook(path, data_only=True, keep_links=False)
-    shown, unseen, count = list[str](), list[str](), 0
+    parts, count = list[Part](), 0
     for sheet in workbook.worksheets:
         visible = sheet.sheet_state == "visible"
-        (shown if visible else unseen).append(sheet.title)
+        parts.append(Part(sheet.title, f"sheet {sheet.title}", "" if visible else FOLDED))
         hidden_columns = bytearray(MAX_COLUMNS + 1)
         for column in sheet.column_dimensions.values():  # each is a range, named after its first column
             if column.hidden:
@@ -199,20 +172,20 @@ def read_spreadsheet(path: Path) -> OfficeFile:
             row = [cell for _, cell in members]
             count += len(row)
             away = not visible or sheet.row_dimensions[number].hidden
-            cells: tuple[list[str], list[str]] = ([], [])
+            cells: dict[str, list[str]] = {"": [], FOLDED: [], COVERT: []}
             for cell in row:
                 if cell.value is None and cell.comment is None:
                     continue
-                hidden = bool(away or hidden_columns[cell.column] or _is_unseen_cell(cell))
+                away_too = away or hidden_columns[cell.column]
+                hidden = COVERT if _is_unseen_cell(cell) else FOLDED if away_too else ""
                 cells[hidden].extend(str(part) for part in (cell.value, cell.comment and cell.comment.text) if part)
-            for line, lines in zip(cells, (shown, unseen), strict=True):
-                if line:
-                    lines.append(" | ".join(line))
+            place = f"sheet {sheet.title}, row {number:,}"
+            parts += [Part(" | ".join(line), place, hidden) for hidden, line in cells.items() if line]
     more = sum(len(sheet._cells) for sheet in workbook.worksheets) > count
     notes = (f"only the first {count:,} of its cells are read",) if more else ()
     about = workbook.properties
     author = str(about.creator)[:200] if about.creator else None
-    return OfficeFile(about.title or None, author, "\n".join(shown), hidden_lines(unseen), notes)
+    return FileText(tuple(parts), about.title or None, author, notes)
 
 
 def _is_unseen_cell(cell: Any) -> bool:

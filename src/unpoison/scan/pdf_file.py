@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.errors import InputError
-from unpoison.scan.office_files import MIN_POINTS, OfficeFile, hidden_lines
+from unpoison.scan.office_files import MIN_POINTS
+from unpoison.scan.parts import COVERT, FileText, Part
 from unpoison.utils.extras import require
 
 __all__ = ["read_pdf_file"]
@@ -40,8 +41,8 @@ Matrix = tuple[float, float, float, float, float, float]
 IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
-def read_pdf_file(path: Path) -> OfficeFile:
-    """Read a PDF file; pages are separated by an empty line.
+def read_pdf_file(path: Path) -> FileText:
+    """Read a PDF file by pages.
 
     Hidden letters are those in the invisible mode, white or tiny ones, and those outside the page. On a page with a
     picture or a filled area, invisible and white letters count as visible, because scanned pages and table headers have
@@ -54,7 +55,7 @@ def read_pdf_file(path: Path) -> OfficeFile:
     """
     library: Any = require("pypdf", "reading PDF files")
     reader = library.PdfReader(path)
-    texts, unseen, left_out, length = list[str](), list[str](), list[int](), 0
+    parts, left_out, length = list[Part](), list[int](), 0
     for number, page in enumerate(reader.pages[:MAX_PAGES], 1):
         if length > MAX_CHARS:
             left_out.append(number)
@@ -63,8 +64,7 @@ def read_pdf_file(path: Path) -> OfficeFile:
             contents = page.get_contents()
             small = contents is None or len(contents.get_data()) <= MAX_PAGE_BYTES
             seen, hidden = _page_texts(page, contents) if small and contents is not None else ("", "")
-            texts.append(seen)
-            unseen.append(hidden)
+            parts += Part(seen, f"page {number:,}"), Part(hidden, f"page {number:,}", COVERT)
             length += len(seen) + len(hidden)
         except Exception:  # the library may raise anything on hostile pages; the others are read
             small = False
@@ -81,7 +81,7 @@ def read_pdf_file(path: Path) -> OfficeFile:
     about = reader.metadata
     title = str(about.title) if about is not None and about.title else None
     author = str(about.author)[:200] if about is not None and about.author else None
-    return OfficeFile(title, author, "\n\n".join(texts), hidden_lines(unseen), tuple(notes))
+    return FileText(tuple(parts), title, author, tuple(notes))
 
 
 def _page_texts(page: Any, contents: Any) -> tuple[str, str]:

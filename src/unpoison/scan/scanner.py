@@ -17,7 +17,8 @@ from unpoison.scan.changed import OPEN, changes
 from unpoison.scan.collection import Groups, ScanCollection, collect_documents
 from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
-from unpoison.scan.hidden_text import HidingShares, concealed_texts, concealment
+from unpoison.scan.hidden_text import STATED, HidingShares, concealment, states_something
+from unpoison.scan.parts import COVERT
 from unpoison.scan.signs import (
     TOO_FEW,
     ScreeningOdds,
@@ -119,24 +120,21 @@ def judge_documents(
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
     unit_signs = signs(units, collection.probes, near, collection.cosine, screening_odds, usual[collection.owner])
     odds = claims(unit_signs, usual[collection.owner])
-    unseen = {
-        number: (*document.hidden, *concealed_texts(document.passage.text))
-        for number, document in enumerate(collection.documents)
-    }
-    shares = HidingShares.among(units, [number for number, texts in unseen.items() if texts], usual)
+    shares = HidingShares.among(units, usual)
     counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
-    orders = _orders(collection, counted, unseen)
+    orders = _orders(collection, counted)
     demand_strengths = [
         strengths(unit, likeliest) if counted[i] else {} for i, (unit, likeliest) in enumerate(zip(units, orders))
     ]
     strange = imperative_signs(units, demand_strengths, usual)
-    hidden = np.array([concealment(u.hidden, len(_first(collection, i, unseen)), shares) for i, u in enumerate(units)])
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
     named, settled = _allowed(collection, sources)
     claimed[named] = 0.0
     likely = np.array([likeliest.probability for likeliest in orders])
     ordered = injection_suspicion(likely, int(usual.sum()))
     strange = replace(strange, probability=supported(strange.probability, np.maximum(likely, claimed)))
+    _claim_covertly(collection, claimed, shares)
+    hidden = np.array([concealment(*one, shares) for one in zip(units, likely.tolist(), claimed.tolist())])
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
     suspicion[settled] = 0.0
     changed, withheld = changes(collection, wanted, sources)
@@ -154,13 +152,23 @@ def judge_documents(
         orders,
         strange,
         hidden,
-        unseen,
         suspicion,
         changed,
         withheld,
         groups.names(),
         failed,
     )
+
+
+def _claim_covertly(collection: ScanCollection, claimed: NDArray[np.float64], shares: HidingShares) -> None:
+    """Raise the claims of units that nobody can see, and that say something on the subject of their document."""
+    beside = ""
+    for number, unit in enumerate(collection.units):
+        if not unit.concealed:
+            before = collection.units[number - 1] if number else unit
+            beside = f"{beside if before.document == unit.document and number else ''}\n{unit.text}"
+        elif unit.concealed == COVERT and states_something(unit.body, beside):
+            claimed[number] = max(claimed[number], STATED * shares.weight(COVERT))
 
 
 def _allowed(collection: ScanCollection, sources: Sources | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -208,24 +216,15 @@ def _screening_odds(
     return odds, failed
 
 
-def _orders(
-    collection: ScanCollection, counted: NDArray[np.bool_], unseen: dict[int, tuple[str, ...]]
-) -> list[Injection]:
+def _orders(collection: ScanCollection, counted: NDArray[np.bool_]) -> list[Injection]:
     """The likeliest injection of each counted unit; if that is unlikely, its probability only."""
     orders = [Injection(0.0, "")] * len(collection.units)
     numbers = np.flatnonzero(counted).tolist()
     for start in range(0, len(numbers), TOGETHER):
         some = numbers[start : start + TOGETHER]
-        texts = ["\n".join((collection.units[i].text, *_first(collection, i, unseen))) for i in some]
-        for i, detection in zip(some, DETECTOR.detect(texts)):
+        for i, detection in zip(some, DETECTOR.detect([collection.units[i].text for i in some])):
             orders[i] = detection.worst
     return orders
-
-
-def _first(collection: ScanCollection, unit: int, unseen: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
-    """Text hidden by a document's markup, which belongs to its first unit."""
-    number = int(collection.owner[unit])
-    return unseen[number] if unit == 0 or collection.owner[unit - 1] != number else ()
 
 
 def _join_questions(collection: ScanCollection, suspicion: NDArray[Any], groups: Groups) -> None:

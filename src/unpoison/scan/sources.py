@@ -14,11 +14,12 @@ from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.scan.documents import Document, UnreadDocument, unique_name
-from unpoison.scan.hidden_text import read_page
 from unpoison.scan.office_files import read_spreadsheet, read_word_file
+from unpoison.scan.parts import COVERT, FOLDED
 from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
+from unpoison.scan.web_page import read_page
 
 __all__ = ["folder_documents", "read_documents"]
 
@@ -166,14 +167,23 @@ def _document(path: Path, name: str, kind: str) -> Document:
     added_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     if kind in OFFICE_FILES:
         file = OFFICE_FILES[kind](path)
-        passage = Passage(file.text, id=name, title=file.title, source=name)
-        return Document(passage, added_at, file.author, hidden=file.hidden, notes=file.notes)
-    text, notes = decode(path.read_bytes())
-    if kind in HTML_FILES:
-        page = read_page(text)
-        passage = Passage(page.text, id=name, title=" ".join(page.title.split()) or None, source=name)
-        return Document(passage, added_at, hidden=page.unseen, notes=notes)
-    return Document(Passage(text, id=name, source=name), added_at, notes=notes)
+    else:
+        text, notes = decode(path.read_bytes())
+        if kind not in HTML_FILES:
+            return Document(Passage(text, id=name, source=name), added_at, notes=notes)
+        file = read_page(text, xml=kind == ".xhtml")._replace(notes=notes)
+        if text.strip() and not any(part.text.strip() for part in file.parts):
+            raise InputError("it has markup and no text; if a script writes its text, save the page from a browser")
+    seen = file.reading()
+    return Document(
+        Passage(seen.text, id=name, title=file.title, source=name),
+        added_at,
+        file.author,
+        file.reading(FOLDED),
+        file.reading(COVERT),
+        seen.places,
+        file.notes,
+    )
 
 
 def _refuse_store(folder: Path) -> None:

@@ -10,7 +10,7 @@ from html.entities import html5
 from unpoison.text.alignment import UNTRACED, Change, Edits, Region
 from unpoison.text.invisible import MESSAGE, MIN_WORDS
 
-__all__ = ["entities", "escape_open_tags", "strip_comments", "tags", "unmarkable"]
+__all__ = ["KINDS", "entities", "strip_comments", "tags", "unmarkable"]
 
 BLOCK = """address article aside blockquote body br caption center col colgroup dd details dialog dir div dl dt
     fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main
@@ -56,7 +56,7 @@ BLANK = " \t\u00a0"
 DECLARED = re.compile(r"<!\[CDATA\[|\]\]>|<![A-Za-z]++([^<>]*+)>")
 BOGUS = re.compile(
     r"(?<=[^\W_])<(?:[!?][^<>]*+|/(?:[^A-Za-z<>][^<>]*+)?)>(?=[.,]?[^\W_])"
-    r"|(?<=[^\W\d_])</[A-Za-z][\w:.-]*+\s*+>(?=[^\W\d_])"
+    rf"|(?<=[^\W\d_])</(?!(?i:{'|'.join(KINDS)})[\s>])[A-Za-z][\w:.-]*+\s*+>(?=[^\W\d_])"
 )
 """Markup inside a word that a browser ignores; elsewhere it may be code: PHP, XML, the end of a fragment."""
 
@@ -201,16 +201,3 @@ def entities(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 def unmarkable(text: str, edits: Edits = UNTRACED) -> str:
     """Remove the signs of tags and entities from a text, for texts nested more deeply than honest ones."""
     return edits.sub(SIGN, "", text)
-
-
-def escape_open_tags(markup: str) -> str:
-    """Escape each `<` of a page after which no tag and no comment ends.
-
-    The parser would search for the end from each of them, which takes hours for a megabyte. It also raises at some
-    `<![`, which begins a comment in HTML, as `<!` does.
-    """
-    markup = markup.replace("<![", "<! [")
-    last = markup.rfind("-->") + 1
-    markup = markup[:last] + markup[last:].replace("<!--", "&lt;!--")
-    last = markup.rfind(">") + 1
-    return markup[:last] + markup[last:].replace("<", "&lt;")

@@ -1,0 +1,277 @@
+"""Reads web pages with the parser of the HTML standard: visible text, and text that a browser does not show.
+
+What is hidden raises no suspicion by itself (`scan.hidden_text`): pages hide menus, banners and hints for screen
+readers. It is read apart from the rest, so that an instruction or a claim in it is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from unpoison.scan.parts import COVERT, FOLDED, MIN_WORDS, FileText, Part
+from unpoison.text.markup import KINDS
+
+__all__ = ["concealed_texts", "read_page"]
+
+SILENT = frozenset({"script", "style"})
+"""Elements whose content is not text of the page."""
+
+UNSHOWN = frozenset(
+    {"template", "noscript", "iframe", "object", "audio", "video", "canvas", "datalist", "desc", "metadata", "defs"}
+)
+"""Elements with fallback text that browsers do not show."""
+
+SPOKEN = ("alt", "title", "aria-label", "aria-description", "placeholder", "summary", "content")
+"""Attributes with text that some loaders hand on; `content` is that of `<meta>`."""
+
+_CLASSES = frozenset({"sr-only", "visually-hidden", "screen-reader-text", "d-none", "hidden"})
+_RESPONSIVE = re.compile(
+    r"(?:d-)?(?:sm|md|lg|xl|xxl|2xl)(?:-|:)(?:block|flex|grid|inline|table|contents|not-sr-only|visible)"
+)
+"""Classes that show an element on some screens, whatever hides it on others."""
+
+_FOLDING = re.compile(
+    r"display:none|visibility:(?:hidden|collapse)|max-height:0(?:px)?(?:;|!|$)|scale\(0\)|opacity:0*\.?0*(?:%|;|!|$)"
+    r"|(?:left|right|top|text-indent|margin-left):-\d{3,}|clip:rect\(|clip-path:inset\((?:50|100)%"
+)
+"""Style declarations (lower case, without spaces) that hide text, perhaps until a script or a rule shows it."""
+
+_COVERING = re.compile(
+    r"(?<!-)color:transparent"
+    r"|font-size:(?:0*\.?0*(?:px|pt|em|rem|%)?|0*[12](?:\.\d+)?(?:px|pt)|0*\.[01]\d*(?:em|rem)|\d%)(?:;|!|$)"
+)
+"""Declarations that hide text from everybody but the program that reads the page."""
+
+_COLOURS = re.compile(r"(?:^|;)(color|background|background-color|background-image):([^;]*)")
+_CHANNELS = re.compile(r"rgba?\((\d+)[,\s]+(\d+)[,\s]+(\d+)")
+_NAMED = {"white": (255, 255, 255), "black": (0, 0, 0)}
+WHITE = _NAMED["white"]
+NEAR = 16
+"""Maximum difference of a channel of two colours that a reader cannot tell apart."""
+
+_SPECIAL = SILENT | UNSHOWN | {"svg", "title", "dialog"}
+
+_MAY_HIDE = re.compile(rf"style|hidden|class|color|<(?:{'|'.join(sorted(UNSHOWN))}|svg|dialog)\b", re.IGNORECASE)
+"""Matches all markup that can hide text."""
+
+Colour = tuple[int, int, int] | str
+
+
+class _Look(NamedTuple):
+    """How an element is shown; `ground` is None if a style sheet elsewhere may decide it."""
+
+    hidden: str = ""
+    silent: bool = False
+    drawn: bool = False
+    letters: Colour | None = None
+    ground: Colour | None = WHITE
+
+
+def read_page(markup: str, *, xml: bool = False) -> FileText:
+    """Parse a page, also a malformed one. Linear time, see `DEEPEST`.
+
+    Args:
+        markup: The page.
+        xml: Whether it is XHTML, in which any element may be closed by its own tag (`<title/>`).
+    """
+    from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+
+    if xml or markup.lstrip("\ufeff \n\r\t").startswith("<?xml"):
+        markup = _SELF_CLOSED.sub(r"<\1\2></\1>", markup)
+    parser = LexborHTMLParser(_bounded(markup), options=LexborDocumentOptions.WO_EVENTS)
+    rules = _rules("".join(style.text(deep=True) for style in parser.css("style")))
+    page = _PageLook(
+        rules, parser.css_first("link[rel~=stylesheet]") is not None, parser.css_first("script") is not None
+    )
+    title, asides = list[str](), list[str]()
+    texts: dict[str, list[str]] = {"": [], FOLDED: [], COVERT: []}
+    for node, look in _walk(parser.root, page):
+        tag = node.tag
+        if tag == "-comment":
+            asides.append(node.comment_content or "")
+        elif tag != "-text":
+            asides += [value for name, value in node.attributes.items() if name in SPOKEN and value]
+            if KINDS.get(tag):
+                texts[look.hidden].append("\n")
+        elif node.parent is not None and node.parent.tag == "title" and not look.drawn:
+            title.append(node.text_content or "")
+        elif not look.silent:
+            texts[look.hidden].append(node.text_content or "")
+    parts = [Part("".join(pieces), hidden=hidden) for hidden, pieces in texts.items()]
+    parts += [Part(aside, "comment or attribute", FOLDED) for aside in asides]
+    return FileText(tuple(parts), " ".join("".join(title).split()) or None)
+
+
+def concealed_texts(text: str) -> list[Part]:
+    """Lines of four words or more that markup inside a text hides, without comments and attributes."""
+    if "<" not in text or not _MAY_HIDE.search(text):
+        return []
+    parts = [part for part in read_page(text).parts if part.hidden and not part.place]
+    lines = [part._replace(text=" ".join(line.split())) for part in parts for line in part.text.split("\n")]
+    return [line for line in lines if len(line.text.split()) >= MIN_WORDS]
+
+
+class _PageLook(NamedTuple):
+    """What decides the look of all elements: rules by name, a style sheet elsewhere, and a script that may show them."""
+
+    rules: Mapping[str, str]
+    styled_elsewhere: bool
+    scripted: bool
+
+
+def _walk(root: Any, page: _PageLook) -> Iterator[tuple[Any, _Look]]:
+    """The nodes of a tree in order, each element also at its end, and how it is shown."""
+    node, looks = root, [_Look()]
+    while node is not None and node.prev is not None:  # what stands before <html>
+        node = node.prev
+    while node is not None:
+        element = node.is_element_node
+        look = _look(node, looks[-1], page) if element else looks[-1]
+        yield node, look
+        if node.tag == "template":
+            for fragment in node.template_fragments():
+                yield from ((inner, look._replace(hidden=look.hidden or FOLDED)) for inner in fragment.traverse(include_text=True))
+        below = node.first_child if element else None
+        if below is not None:
+            looks.append(look)
+            node = below
+            continue
+        while node is not None and node.next is None:
+            node = node.parent
+            if node is None or node.tag == "-document":
+                return
+            yield node, looks.pop()
+        node = None if node is None else node.next
+
+
+def _look(node: Any, above: _Look, page: _PageLook) -> _Look:
+    """How an element is shown, from its own markup and what surrounds it."""
+    tag, attributes = node.tag, node.attributes
+    if not attributes and tag not in _SPECIAL and tag not in page.rules:
+        return above
+    classes = (attributes.get("class") or "").lower().split()
+    names = [tag, f"#{(attributes.get('id') or '').lower()}"]
+    names += [name for one in classes for name in (f".{one}", f"{tag}.{one}")]
+    declared = [page.rules[name] for name in names if name in page.rules]
+    style = ";".join([*declared, re.sub(r"\s", "", (attributes.get("style") or "").lower())])
+    letters, ground = above.letters, None if page.styled_elsewhere and classes else above.ground
+    pairs = [("color", attributes.get("color")), ("background", attributes.get("bgcolor")), *_COLOURS.findall(style)]
+    for name, value in pairs:
+        colour = _colour(value) if value else None
+        if name == "color":
+            letters = colour or letters
+        elif colour not in (None, "transparent", "none", "inherit", "initial"):
+            ground = colour
+    drawn = above.drawn or tag == "svg"
+    hidden = above.hidden
+    if isinstance(letters, tuple) and isinstance(ground, tuple) and _are_alike(letters, ground):
+        hidden = COVERT
+    elif _COVERING.search(style):
+        hidden = COVERT
+    elif not hidden and (tag in UNSHOWN or (tag == "title" and drawn) or (tag == "dialog" and "open" not in attributes)):
+        hidden = FOLDED
+    elif not hidden and ("hidden" in attributes or _FOLDING.search(style)):
+        known = page.scripted or bool(declared) or "id" in attributes or bool(classes)
+        hidden = FOLDED if known else COVERT
+    elif not hidden and not _CLASSES.isdisjoint(classes) and not any(map(_RESPONSIVE.match, classes)):
+        hidden = FOLDED
+    return _Look(hidden, above.silent or tag in SILENT, drawn, letters, ground)
+
+
+def _are_alike(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    return all(abs(left - right) <= NEAR for left, right in zip(one, other))
+
+
+def _colour(value: str) -> Colour:
+    """Red, green and blue if they are given as numbers; otherwise the words."""
+    value = value.strip().lower().removesuffix("!important")
+    digits = value.removeprefix("#")
+    if value.startswith("#") and re.fullmatch("[0-9a-f]{3}|[0-9a-f]{6}", digits):
+        digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+        red, green, blue = bytes.fromhex(digits)
+        return red, green, blue
+    channels = _CHANNELS.match(value)
+    return (int(channels[1]), int(channels[2]), int(channels[3])) if channels else _NAMED.get(value, value)
+
+
+_RULE = re.compile(r"([{}])")
+
+
+def _rules(style: str) -> dict[str, str]:
+    """The declarations of elements, classes and ids in a page's `<style>`; those in at-rules such as `@media` are not."""
+    rules = dict[str, str]()
+    depth, before, nested, selectors = 0, "", False, ""
+    for piece in _RULE.split(style[:MAX_STYLE]):
+        if piece == "{":
+            depth += 1
+            nested = nested or before.lstrip().startswith("@")
+            selectors = before
+        elif piece == "}":
+            if depth == 1 and not nested:
+                declared = re.sub(r"\s", "", before.lower())
+                for name in selectors.split(","):
+                    rules[name.strip().lower()] = f"{rules.get(name.strip().lower(), '')};{declared}"[-MAX_RULE:]
+            depth = max(0, depth - 1)
+            nested = nested and depth > 0
+        before = piece if piece not in "{}" else ""
+    return rules
+
+
+MAX_STYLE, MAX_RULE = 1_000_000, 2_000
+"""Maximum characters of a page's style sheets, and of the declarations of one name, that are read."""
+
+_SELF_CLOSED = re.compile(r"<([A-Za-z][\w:-]{0,40}+)((?:\s[^<>]*)?)/>")
+_OPENING = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)")
+_CROWDED = re.compile(r"<(?=[A-Za-z](?:[^\s<>]*+\s++){500})")
+_FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())  # noqa: SIM905
+_FLAT = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"),
+        *("p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option", "optgroup", "colgroup"),
+    )
+)
+"""Elements without content, and those that their next sibling ends."""
+
+DEEPEST, DEEPEST_FORMATTING = 256, 8
+"""Maximum number of open elements, and of open formatting elements of one name, which the parser repeats in every block.
+
+Browsers have such a limit too. Beyond it an element becomes a line, so its text is read. Without one, and with
+thousands of attributes, the algorithm of the standard takes quadratic time.
+"""
+
+
+def _bounded(markup: str) -> str:
+    """The markup without what takes the parser quadratic time."""
+    markup = _CROWDED.sub("&lt;", markup)
+    if markup.count("<") <= DEEPEST_FORMATTING:
+        return markup
+    opened, dropped, depth = dict[str, int](), dict[str, int](), 0
+
+    def bound(tag: re.Match[str]) -> str:
+        nonlocal depth
+        name = tag[2].lower()
+        if name in _FLAT:
+            return tag[0]
+        if tag[1]:
+            if dropped.get(name):
+                dropped[name] -= 1
+                return "</hr"
+            if opened.get(name):
+                opened[name] -= 1
+                depth -= 1
+            return tag[0]
+        if depth >= DEEPEST or (name in _FORMATTING and opened.get(name, 0) >= DEEPEST_FORMATTING):
+            dropped[name] = dropped.get(name, 0) + 1
+            return "<hr"
+        opened[name] = opened.get(name, 0) + 1
+        depth += 1
+        return tag[0]
+
+    return _OPENING.sub(bound, markup)
+
+
+def _lines(parts: Any) -> list[str]:
+    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
+    return [line for line in lines if line]
