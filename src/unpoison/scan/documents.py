@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip
-from unpoison.scan.parts import COVERT, FOLDED, Reading
+from unpoison.scan.parts import COVERT, FOLDED, NOTHING, Reading
 from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
@@ -42,8 +42,8 @@ class Document:
     passage: Passage
     added_at: datetime | None = None
     author: str | None = None
-    hidden: Reading = Reading()
-    covert: Reading = Reading()
+    hidden: Reading = NOTHING
+    covert: Reading = NOTHING
     places: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
 

@@ -31,7 +31,7 @@ UNSEEN = 0.4
 """Suspicion of hidden text that neither orders nor claims, and of a message in a comment or an attribute."""
 
 UNSEEN_ODDS = 3.0
-"""Log-odds by which an order or a claim is likelier in hidden text."""
+"""Log-odds by which an order is likelier in hidden text, and a claim in text that nobody can unfold."""
 
 STATED = 0.7
 """Probability of a claim in text that nobody can see."""
@@ -71,13 +71,14 @@ def concealment(unit: Unit, order: float, claim: float, shares: HidingShares) ->
 
     Args:
         unit: The unit.
-        order, claim: The probabilities that its text is an order to a model, and a planted claim.
+        order: The probability that its text is an order to a model.
+        claim: The probability that it is a planted claim.
         shares: How common each kind is in the collection.
     """
     if unit.concealed:
         weight = shares.weight(unit.concealed)
-        likelier = (_raised(order, UNSEEN_ODDS), _raised(claim, UNSEEN_ODDS * weight))
-        return max(UNSEEN * weight, *likelier)
+        covert = UNSEEN_ODDS * weight if unit.concealed == COVERT else 0.0
+        return max(UNSEEN * weight, _raised(order, UNSEEN_ODDS), _raised(claim, covert))
     probabilities = [UNSEEN * shares.weight("messages")] if unit.hidden.messages else []
     for kind, strength in HIDING_STRENGTH.items():
         count = getattr(unit.hidden, kind)

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple, Self
 
-__all__ = ["COVERT", "FOLDED", "FileText", "MIN_WORDS", "Part", "Reading"]
+__all__ = ["COVERT", "FOLDED", "MIN_WORDS", "NOTHING", "FileText", "Part", "Reading"]
 
 MIN_WORDS = 4
 """Minimum words of a hidden text; shorter ones are labels such as "skip to content"."""
 
 FOLDED, COVERT = "folded", "covert"
-"""How text is hidden: so that a person can unfold it, such as a filtered row or a menu, or so that nobody can see it."""
+"""How text is hidden: so that a person can unfold it, such as a filtered row, or so that nobody can see it."""
 
 
 class Part(NamedTuple):
@@ -61,6 +61,9 @@ class Reading(NamedTuple):
         if self.places:
             return self.places[max(bisect_right(self.places, offset, key=itemgetter(0)) - 1, 0)][1]
         return f"line {self.text.count(chr(10), 0, offset) + 1:,}" if "\n" in self.text else ""
+
+
+NOTHING = Reading()
 
 
 class FileText(NamedTuple):

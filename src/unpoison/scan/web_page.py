@@ -114,7 +114,7 @@ def concealed_texts(text: str) -> list[Part]:
 
 
 class _PageLook(NamedTuple):
-    """What decides the look of all elements: rules by name, a style sheet elsewhere, and a script that may show them."""
+    """What decides the look of all elements: rules by name, a style sheet elsewhere, a script that may show them."""
 
     rules: Mapping[str, str]
     styled_elsewhere: bool
@@ -132,7 +132,10 @@ def _walk(root: Any, page: _PageLook) -> Iterator[tuple[Any, _Look]]:
         yield node, look
         if node.tag == "template":
             for fragment in node.template_fragments():
-                yield from ((inner, look._replace(hidden=look.hidden or FOLDED)) for inner in fragment.traverse(include_text=True))
+                yield from (
+                    (inner, look._replace(hidden=look.hidden or FOLDED))
+                    for inner in fragment.traverse(include_text=True)
+                )
         below = node.first_child if element else None
         if below is not None:
             looks.append(look)
@@ -166,22 +169,30 @@ def _look(node: Any, above: _Look, page: _PageLook) -> _Look:
             ground = colour
     drawn = above.drawn or tag == "svg"
     hidden = above.hidden
-    if isinstance(letters, tuple) and isinstance(ground, tuple) and _are_alike(letters, ground):
+    if _are_alike(letters, ground) or _COVERING.search(style):
         hidden = COVERT
-    elif _COVERING.search(style):
-        hidden = COVERT
-    elif not hidden and (tag in UNSHOWN or (tag == "title" and drawn) or (tag == "dialog" and "open" not in attributes)):
+    elif not hidden and (
+        tag in UNSHOWN or (drawn and tag == "title") or (tag == "dialog" and "open" not in attributes)
+    ):
         hidden = FOLDED
     elif not hidden and ("hidden" in attributes or _FOLDING.search(style)):
-        known = page.scripted or bool(declared) or "id" in attributes or bool(classes)
+        known = page.scripted or tag == "select" or bool(declared) or "id" in attributes or bool(classes)
         hidden = FOLDED if known else COVERT
     elif not hidden and not _CLASSES.isdisjoint(classes) and not any(map(_RESPONSIVE.match, classes)):
         hidden = FOLDED
     return _Look(hidden, above.silent or tag in SILENT, drawn, letters, ground)
 
 
-def _are_alike(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
-    return all(abs(left - right) <= NEAR for left, right in zip(one, other))
+def _is_unshown(tag: str, attributes: Mapping[str, str | None], drawn: bool) -> bool:
+    """Whether browsers do not show the content of an element, whatever its style."""
+    return tag in UNSHOWN or (tag == "title" and drawn) or (tag == "dialog" and "open" not in attributes)
+
+
+def _are_alike(letters: Colour | None, ground: Colour | None) -> bool:
+    """Whether two colours are known, and cannot be told apart."""
+    if letters is None or isinstance(letters, str) or isinstance(ground, str):
+        return letters is not None and letters == ground
+    return ground is not None and all(abs(left - right) <= NEAR for left, right in zip(letters, ground))
 
 
 def _colour(value: str) -> Colour:
@@ -200,7 +211,7 @@ _RULE = re.compile(r"([{}])")
 
 
 def _rules(style: str) -> dict[str, str]:
-    """The declarations of elements, classes and ids in a page's `<style>`; those in at-rules such as `@media` are not."""
+    """The declarations of elements, classes and ids in a page's `<style>`; none of at-rules such as `@media`."""
     rules = dict[str, str]()
     depth, before, nested, selectors = 0, "", False, ""
     for piece in _RULE.split(style[:MAX_STYLE]):
@@ -235,7 +246,7 @@ _FLAT = frozenset(
 """Elements without content, and those that their next sibling ends."""
 
 DEEPEST, DEEPEST_FORMATTING = 256, 8
-"""Maximum number of open elements, and of open formatting elements of one name, which the parser repeats in every block.
+"""Maximum number of open elements, and of open formatting elements of one name, which every block repeats.
 
 Browsers have such a limit too. Beyond it an element becomes a line, so its text is read. Without one, and with
 thousands of attributes, the algorithm of the standard takes quadratic time.
