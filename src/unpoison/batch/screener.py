@@ -108,7 +108,7 @@ class RowResults:
     """The results of one row.
 
     Attributes:
-        results: `screening` or `scores`, with `answer` and `generator` where it was answered; or `error`.
+        results: `screening`, or `error`.
         error: The error, or None.
         transient: Whether a retry may succeed, because a model or a store failed.
     """

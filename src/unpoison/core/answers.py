@@ -52,7 +52,7 @@ class Call(JsonRecord):
     """The record of one model call.
 
     Attributes:
-        kind: "encode", "generate", "judge", "read", "relate", "compare", "likelihood", "next token" or
+        kind: "encode", "generate", "judge", "read", "relate", "compare", "classify", "likelihood", "next token" or
             "retrieve".
         model: The model's name.
         purpose: The purpose in the defense, such as "atomic answer".

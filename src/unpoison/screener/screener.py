@@ -7,8 +7,9 @@ result back to the caller's passages, is the same for every defense and lives in
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
@@ -24,6 +25,7 @@ from unpoison.screener.classifier import classified
 from unpoison.screener.learning import outcomes_of
 from unpoison.screener.streaming import Event, stream_events
 from unpoison.sources.sources import Sources
+from unpoison.utils.threads import on_thread
 from unpoison.utils.tracing import Mark, span
 
 __all__ = ["Screenable", "Screener"]
@@ -106,7 +108,7 @@ class Screener:
         with span("screen", defense=self.defense.name) as mark:
             screening, _ = await arun(self.screen_flow(query, passages), self.defense.models, self.defense.limits)
             _trace_counts(screening, mark)
-        self.remember(screening)
+        await self.aremember(screening)
         return screening
 
     def answer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
@@ -122,7 +124,7 @@ class Screener:
         with span("answer", defense=self.defense.name) as mark:
             answer, calls = await arun(self.answer_flow(query, passages), self.defense.models, self.defense.limits)
             _trace_counts(answer.screening, mark)
-        self.remember(answer)
+        await self.aremember(answer)
         return replace(answer, calls=calls)
 
     def stream(self, query: str | Query, passages: Iterable[Any]) -> AsyncIterator[Event]:
@@ -137,13 +139,26 @@ class Screener:
         def of_all(screening: Screening) -> Screening:
             return entries[0].screening(screening)
 
-        return stream_events(answer_flow(), self.defense.models, self.defense.limits, of_all)
+        return self._remembered(stream_events(answer_flow(), self.defense.models, self.defense.limits, of_all))
+
+    async def _remembered(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """The same events; the answer is recorded before it is yielded, after which a caller may stop to listen."""
+        async with aclosing(cast(Any, events)) as stream:
+            async for event in stream:
+                if isinstance(event, Answer):
+                    await self.aremember(event)
+                yield event
 
     def remember(self, result: Screening | Answer) -> None:
         """Record each source's outcome in the history, if the option `learn` is on."""
         if self.defense.learn and self.defense.sources is not None:
             screening = result.screening if isinstance(result, Answer) else result
             self.defense.sources.record(screening.query, outcomes_of(result, self.defense.sources))
+
+    async def aremember(self, result: Screening | Answer) -> None:
+        """`remember` on a thread: another process may lock the file of the history."""
+        if self.defense.learn:
+            await on_thread(lambda: self.remember(result))
 
     def require_generator(self) -> None:
         """Refuse to answer without a generator.

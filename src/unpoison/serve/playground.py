@@ -6,6 +6,7 @@ allows that file, the style sheet and requests to this service, and nothing else
 
 from __future__ import annotations
 
+import asyncio
 import json
 from importlib.resources import files
 from typing import Any
@@ -83,7 +84,8 @@ async def _reply(request: Request, body: PlayRequest, service: ServiceOfRequest,
         generator_of(chosen)
     defense = _suppose(chosen, body)
     found = await service.preview(request, defense, query_of(body), body.passages, answers=answers)
-    return HTMLResponse(_show(found, defense, body), headers=HEADERS)
+    shown = await asyncio.to_thread(_show, found, defense, body)  # it reads the history
+    return HTMLResponse(shown, headers=HEADERS)
 
 
 def _suppose(defense: Defense, body: PlayRequest) -> Defense:

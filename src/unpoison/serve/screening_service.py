@@ -106,7 +106,7 @@ class ScreeningService:
         read, shown = await self._read(request, query, passages)
         found = await self.work.screen(defense, query, shown)
         screening = screening_of_all(found.screening, read, self.bounds.characters)
-        await _remember(defense, screening)
+        await defense.shell.aremember(screening)
         return screening, list(found.calls)
 
     async def rerank(
@@ -169,7 +169,6 @@ class ScreeningService:
         async with aclosing(cast(Any, defense.aanswer_stream(query, shown))) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
-                    await _remember(defense, event)
                     yield await self._record_answer(request, event, read)
                 elif isinstance(event, Screening):
                     yield screening_of_all(event, read, self.bounds.characters)
@@ -224,12 +223,6 @@ class ScreeningService:
         record.defense, record.k = screening.defense, len(screening.passages)
         record.dropped = len(screening.dropped_indices)
         record.calls = sum(call.kind == "generate" for call in calls) or None
-
-
-async def _remember(defense: Defense, result: Screening | Answer) -> None:
-    """Write the history of sources beside the server's loop: another process may hold its file."""
-    if defense.learn:
-        await asyncio.to_thread(defense.remember, result)
 
 
 def generator_of(defense: Defense) -> Generator:

@@ -271,9 +271,7 @@ class Sources:
 
     def _standing(self, source: str | None, origin: str, past: Past | None, informed: bool) -> Standing:
         questions, first = (0, None) if past is None else (past.questions, past.first_day)
-        kept_questions = questions - (
-            0 if past is None else past.dropped
-        )  # questions whose passages were all dropped do not count
+        kept_questions = questions - (0 if past is None else past.dropped)  # where not all its passages were dropped
         level = self._level(source, origin)
         if level is None and not informed:
             return Standing(origin, "unknown", 1.0, questions, first)

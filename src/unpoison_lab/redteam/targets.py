@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib import import_module
@@ -169,10 +170,9 @@ def load_target(where: str, folder: Path) -> RedteamTarget:
     module, _, attribute = where.partition(":")
     if not module or not attribute:
         raise OptionError(f"{clip(where)} names no object; write module:attribute")
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))
     try:
-        loaded: Any = getattr(import_module(module), attribute)
+        with _looked_for_in(folder):
+            loaded: Any = getattr(import_module(module), attribute)
     except (ModuleNotFoundError, AttributeError) as error:
         raise OptionError(f"{clip(where)} cannot be loaded: {error}; put the module beside the configuration") from None
     loaded = loaded() if isinstance(loaded, type) else loaded
@@ -181,6 +181,18 @@ def load_target(where: str, folder: Path) -> RedteamTarget:
     if not isinstance(loaded, RedteamTarget):
         raise OptionError(f"{clip(where)} is no target; give an object with ask, plant and remove, or a Rag")
     return loaded
+
+
+@contextmanager
+def _looked_for_in(folder: Path) -> Iterator[None]:
+    """Look for modules in a folder too, while they are loaded and no longer."""
+    sys.path.append(str(folder))
+    try:
+        yield
+    finally:
+        sys.path.reverse()  # `remove` takes the first of equal entries, and ours is the last
+        sys.path.remove(str(folder))
+        sys.path.reverse()
 
 
 def check_handles(values: Iterable[Any], owner: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Guard: four checks of each text, then the evidence of claims and sources; it changes nothing else.
+"""Guard: four checks of each passage, then the evidence of claims and sources.
 
 1. `hidden`            text that no reader sees is not read (`guard.checks`)
 2. `prompt_injection`  sentences that instruct the model are cut, as in every defense (`injections.cutting`)
@@ -6,8 +6,9 @@
 4. `crafted`           text that looks written for this question is dropped (`guard.crafted`)
 5. `contradicted`      claims that known sources contradict are dropped, and their own are kept (`guard.sources`)
 
-The first three look at one passage only. The first four do not judge truth: the fifth does, with a reader or a language
-model. Kept passages stay in the retriever's order.
+Each of the first three reads one passage at a time; `crafted` compares a passage with the question and the others. None
+of these four judges truth: the fifth does, with a reader or a language model. Kept passages stay in the retriever's
+order.
 """
 
 from __future__ import annotations
