@@ -6,7 +6,7 @@ EXTRAS := reader,reader-base,torch,openai,anthropic,serve,mcp,langchain,llamaind
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test seeded check lint types imports speed format docs coverage dist sbom clean
+.PHONY: help demo test seeded check check-model lint types imports speed format docs coverage dist sbom clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,11 @@ seeded: .venv/dev.stamp ## what a seed decides, on every kernel that the process
 check: export UNPOISON_NEEDS = all
 check: export UNPOISON_FUZZ_SECONDS = 60
 check: lint types imports speed test ## everything that has to be green, with every package installed: no test is skipped for one
+
+check-model: export UNPOISON_MODEL_TESTS = 1
+check-model: .venv/dev.stamp ## what needs a local language model, which it gets: 98 MB, and a server that it compiles
+	$(BIN)/python -m benchmarks model get small
+	$(BIN)/python -m pytest tests/test_local_model.py
 
 lint: .venv/dev.stamp ## style
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
     python -m benchmarks grid answers evaluation-data > answers.md
     python -m benchmarks grid certified evaluation-data --folder build/certified > certified.md
+    python -m benchmarks grid model evaluation-data --generator openai:large,base_url=http://127.0.0.1:8091/v1
 
 A grid is what `unpoison evaluate --config` takes, with the names of evaluation files as data. An interrupted run
 resumes. In none of the four papers' tables; 95 % intervals.
@@ -31,8 +32,11 @@ def main() -> None:
     parser.add_argument("data", nargs="?", type=evaluation_folder, default=BUILT)
     parser.add_argument("--folder", type=Path, default=Path("build/grids"), help="where the run is kept")
     parser.add_argument("--limit", type=int, default=60, help="questions of a file")
+    parser.add_argument("--generator", help="a language model in place of the grid's, as in 'unpoison evaluate -g'")
     given = parser.parse_args()
     axes = yaml.safe_load((GRIDS / f"{given.name}.yaml").read_text(encoding="utf-8"))
+    if given.generator:
+        axes["generator"] = given.generator
     folder = given.folder / given.name
     axes["data"] = [str(questions(given.data, name, folder, given.limit)) for name in axes["data"]]
     axes["corpus"] = str(given.data / "corpus.jsonl")
