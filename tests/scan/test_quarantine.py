@@ -16,6 +16,8 @@ from unpoison.scan.documents import Document
 from unpoison.scan.quarantine import earlier_moves, move, read_decisions
 from unpoison.scan.sources import read_documents
 from unpoison.scan.stores import FolderStore, RowsStore, Store, VectorStore, open_store
+from unpoison.sources.allow import Allowed
+from unpoison.types import Passage
 
 Pair = tuple[Store, Store]
 IDS = [d["id"] for d in towns(6)]
@@ -184,13 +186,28 @@ def test_stores_that_are_none_are_refused(tmp_path: Path) -> None:
         move(["a"], here, here, tmp_path / "journal")
 
 
-def test_rows_of_one_id_keep_their_names_apart(tmp_path: Path) -> None:
-    path = tmp_path / "index.jsonl"
-    path.write_bytes(b"".join(json_line({"id": "a", "text": text}) for text in ("first", "second", "third")))
+def test_rows_with_one_id_are_told_apart_and_no_other_row_changes(tmp_path: Path) -> None:
+    path, journal = tmp_path / "index.jsonl", tmp_path / "journal.jsonl"
+    lines = [json_line({"id": name, "text": f"{name} {i}"}) for i, name in enumerate(["a", "a", "a#2", "b", "a"])]
+    path.write_bytes(b"".join(lines))
     here, there = open_store(str(path)), open_store(str(tmp_path / "held.jsonl"), new=True)
-    move(["a"], here, there, tmp_path / "journal.jsonl")
-    assert {d.id: d.passage.text for d in documents(here)} == {"a#2": "second", "a#3": "third"}
-    move(["a#2"], here, there, tmp_path / "journal.jsonl")
-    assert {d.id: d.passage.text for d in documents(here)} == {"a#3": "third"}
-    move(["a", "a#2"], there, here, tmp_path / "journal.jsonl")
-    assert {d.id: d.passage.text for d in documents(here)} == {"a#3": "third", "a": "first", "a#2": "second"}
+    first, second, number, _, third = (document.id for document in documents(here))
+    assert len({first, second, third}) == 3 and number == "a#2"
+    move([first, number], here, there, journal)
+    assert path.read_bytes() == lines[1] + lines[3] + lines[4]
+    move([third, second], here, there, journal)
+    assert path.read_bytes() == lines[3]
+    move([first, second, third, number], there, here, journal)
+    assert sorted(path.read_bytes().splitlines(keepends=True)) == sorted(lines)
+    assert {document.id for document in documents(here)} == {first, second, third, number, "b"}
+
+
+def test_accents_are_compared_whichever_way_they_are_written(tmp_path: Path) -> None:
+    composed, parted = "caf\u00e9.md", "cafe\u0301.md"
+    (tmp_path / "wiki").mkdir()
+    (tmp_path / "wiki" / parted).write_text("Open at nine.")
+    here, there = open_store(str(tmp_path / "wiki")), open_store(str(tmp_path / "held"), new=True)
+    assert list(read_documents(str(tmp_path / "wiki"), lambda failure: None, [composed])) == []
+    assert Allowed([composed]).matches(Passage("Open at nine.", id=parted))
+    assert move([composed], here, there, tmp_path / "journal.jsonl").missing == ()
+    assert [path.name for path in (tmp_path / "held").iterdir()] == [parted]

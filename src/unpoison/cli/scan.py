@@ -65,7 +65,8 @@ def scan(
         Path | None, option("FILE", "Also write an HTML page for review: keep, quarantine, unsure.")
     ] = None,
     seen: Annotated[
-        Path | None, option("FILE", "Judge only documents that are not in FILE, compared with all, and add them to it.")
+        Path | None,
+        option("FILE", "Judge only documents that are not in FILE, compared with all; add those that are not flagged."),
     ] = None,
     ignore: Annotated[
         list[str] | None,
@@ -112,21 +113,22 @@ def scan(
             progress=lambda step, done, total: show(done, total, done),
         )
     if failures:
-        scan_result = replace(scan_result, notes=(*scan_result.notes, _unread(source, failures)))
+        scan_result = replace(scan_result, notes=(_unread(source, failures, len(documents)), *scan_result.notes))
     _write(scan_result, source, as_json, output, sarif, html)
-    if seen is not None:
-        write_seen(seen, before.union(document.key for document in documents))
+    if seen is not None:  # what is flagged stays unseen until it is removed or allowed, so that a gate stays red
+        flagged = {finding.id for finding in scan_result.flagged}
+        write_seen(seen, before.union(document.key for document in documents if document.id not in flagged))
     say(_summary(scan_result))
     raise typer.Exit(3 if alert and scan_result.flagged else 1 if failures else 0)
 
 
-def _unread(source: str, failures: Sequence[UnreadDocument]) -> str:
-
+def _unread(source: str, failures: Sequence[UnreadDocument], read: int) -> str:
+    """How many of all documents were not read, by type."""
+    said = f"{len(failures):,} of {count_noun(len(failures) + read, 'document')} were not read"
     if not Path(source).is_dir():
-        return f"{count_noun(len(failures), 'row')} could not be read"
+        return said
     kinds = Counter(Path(failure.location).suffix.lower() or "without a suffix" for failure in failures)
-    listed = ", ".join(f"{kind}: {count}" for kind, count in kinds.most_common(10))
-    return f"{count_noun(len(failures), 'file')} could not be read ({listed})"
+    return f"{said} ({', '.join(f'{kind}: {count}' for kind, count in kinds.most_common(10))})"
 
 
 def _write(

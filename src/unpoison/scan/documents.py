@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -16,7 +17,7 @@ from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
 
-__all__ = ["Document", "Probe", "Unit", "UnreadDocument", "documents_of", "moment", "probe", "unique_name", "units_of"]
+__all__ = ["Document", "Probe", "Unit", "UnreadDocument", "content_name", "documents_of", "moment", "probe", "units_of"]
 
 TIMES = ("added_at", "created_at", "inserted_at", "indexed_at", "published", "timestamp", "date")
 """Metadata with the time of a document; the first one present is used."""
@@ -124,30 +125,33 @@ class UnreadDocument:
 
 
 def documents_of(values: Iterable[object]) -> Iterator[Document]:
-    """Documents with distinct names: a repeated name gets a number appended, and a note.
+    """Documents with distinct names: to a repeated one a hash of the content is appended, and there is a note.
 
     Raises:
         InputError: A value that is not a document.
     """
     if isinstance(values, (str, bytes, Mapping)):
         raise InputError(f"documents must be a list of documents, got {clip(values)}; wrap it in a list")
-    taken = dict[str, int]()
-    for position, value in enumerate(values):
-        yield unique_name(Document.of(value, position), taken)
+    documents = [Document.of(value, position) for position, value in enumerate(values)]
+    ids, taken = Counter(document.id for document in documents), Counter[str]()
+    for document in documents:
+        yield document if ids[document.id] == 1 else _told_apart(document, taken)
 
 
-def unique_name(document: Document, taken: dict[str, int]) -> Document:
-    """The document, renamed if its name is taken; `taken` counts names and is updated."""
-    name, number = document.id, taken.get(document.id, 0)
-    if not number:
-        taken[name] = 1
-        return document
-    while f"{name}#{number + 1}" in taken:
-        number += 1
-    taken[name] = number + 1
-    taken[f"{name}#{number + 1}"] = 1
-    renamed = replace(document.passage, id=f"{name}#{number + 1}")
-    return replace(document, passage=renamed, notes=(*document.notes, f"another document has its id {clip(name)}"))
+def _told_apart(document: Document, taken: Counter[str]) -> Document:
+    """A document whose id others have too, named by its content as well, so that moving the others renames nothing."""
+    name = content_name(document)
+    taken[name] += 1
+    number = f"-{taken[name]}" if taken[name] > 1 else ""
+    renamed = replace(document.passage, id=f"{name}{number}")
+    return replace(
+        document, passage=renamed, notes=(*document.notes, f"another document has its id {clip(document.id)}")
+    )
+
+
+def content_name(document: Document) -> str:
+    """The name of a document whose id others have too."""
+    return f"{document.id}#{document.key[:8]}"
 
 
 def moment(value: object) -> datetime | None:

@@ -193,7 +193,7 @@ def _make_finding(
         suspicion=suspicion,
         flagged=suspicion >= threshold,
         spans=tuple(sorted(spans, key=lambda span: (span.start, span.end))),
-        reasons=tuple(reasons) or ("nothing unusual",),
+        reasons=tuple(reasons) or (_nothing(document),),
         group=group,
         neighbours=_neighbours(collection, evidence, number, units),
         text=document.passage.text,
@@ -202,6 +202,11 @@ def _make_finding(
         added_at=document.added_at,
         notes=document.notes,
     )
+
+
+def _nothing(document: Document) -> str:
+    """The finding without a reason; a note may say that parts of the document were not read."""
+    return f"nothing unusual{' in what was read' if any('read' in note for note in document.notes) else ''}"
 
 
 def _reasons(

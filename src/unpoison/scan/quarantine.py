@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from unpoison.errors import InputError, StoreError, clip
 from unpoison.io.output import Journal, read_lines
@@ -64,8 +65,8 @@ def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
     moved, before, missing = list[str](), list[str](), list[str]()
     for start in range(0, len(wanted), AT_ONCE):
         some = wanted[start : start + AT_ONCE]
-        raw = here.fetch(some)
-        absent = [name for name in some if name not in raw]
+        raw = here.fetch(list(dict.fromkeys(form for name in some for form in _forms(name))))
+        absent = [name for name in some if not any(form in raw for form in _forms(name))]
         already = there.fetch(absent) if absent else {}
         before += [name for name in absent if name in already]
         missing += [name for name in absent if name not in already]
@@ -74,6 +75,11 @@ def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
             _carry(raw, here, there, journal)
             moved += list(raw)
     return Moved(tuple(moved), tuple(missing), tuple(before))
+
+
+def _forms(name: str) -> tuple[str, str, str]:
+    """A name as it is written, and with accents composed and decomposed: systems and editors write either."""
+    return name, normalize("NFC", name), normalize("NFD", name)
 
 
 def _check_free(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, journal: Path) -> None:

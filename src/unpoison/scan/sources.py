@@ -8,15 +8,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
+from unicodedata import normalize
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
-from unpoison.scan.documents import Document, UnreadDocument, unique_name
-from unpoison.scan.office_files import read_spreadsheet, read_word_file
+from unpoison.report.rendering import excerpt
+from unpoison.scan.documents import Document, UnreadDocument, documents_of
+from unpoison.scan.file_reader import READERS, FileReader
 from unpoison.scan.parts import COVERT, FOLDED
-from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
 from unpoison.scan.web_page import read_page
@@ -50,51 +51,44 @@ def open_documents(
     source: str, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
 ) -> Iterator[Iterator[Document]]:
     """`read_documents` as a context manager that keeps the source open."""
-    taken = dict[str, int]()
     if is_store(source):
         with open_vector_store(source) as store:
-            yield (unique_name(Document.of_row(row), taken) for row in store.rows())
+            yield (Document.of_row(row) for row in store.rows())
     elif source != "-" and Path(source).is_dir():
         _refuse_store(Path(source))
-        yield (unique_name(document, taken) for document in folder_documents(Path(source), failed, ignore))
+        yield documents_of(folder_documents(Path(source), failed, ignore))
     elif Path(source).suffix.lower() in (".csv", ".tsv"):
         table, notes = table_rows(source)
-        documents = _of_records(table, failed, taken)
+        documents = _of_records(table, failed)
         yield (replace(document, notes=(*document.notes, *notes)) for document in documents)
-    elif Path(source).suffix.lower() in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
+    elif Path(source).suffix.lower() in (*TEXT_FILES, *HTML_FILES, *READERS):
         path = Path(source)
         path.stat()  # raises if it is missing
-        yield (unique_name(document, taken) for document in _file_documents([path], path.parent, failed))
+        yield documents_of(_file_documents([path], path.parent, failed))
     else:
         refuse_unknown_prefix(source)
         with open_source(source) as rows:
-            yield _of_records(rows, failed, taken)
+            yield _of_records(rows, failed)
 
 
-def _of_records(
-    records: Iterable[FileRow], failed: Callable[[UnreadDocument], None], taken: dict[str, int]
-) -> Iterator[Document]:
+def _of_records(records: Iterable[FileRow], failed: Callable[[UnreadDocument], None]) -> Iterator[Document]:
+    """The documents of rows; all are read before the first is named, so that an id of the file names its own row."""
+    documents = list[Document]()
     for record in records:
-        location = f"row {record.number:,}"
-        if record.error is not None:
-            failed(UnreadDocument(location, record.error))
-            continue
-        if "passages" in record.fields and "text" not in record.fields:
-            why = "it has passages and no text: a scan reads one document per row; for questions use unpoison screen"
-            failed(UnreadDocument(location, why))
-            continue
+        error = record.error
+        if error is None and "passages" in record.fields and "text" not in record.fields:
+            error = "it has passages and no text: a scan reads one document per row; for questions use unpoison screen"
         try:
-            document = Document.of_row(record.fields)
-        except InputError as error:
-            failed(UnreadDocument(location, str(error)))
-            continue
-        yield unique_name(document, taken)
+            documents += [] if error is not None else [Document.of_row(record.fields)]
+        except InputError as problem:
+            error = str(problem)
+        if error is not None:
+            failed(UnreadDocument(f"row {record.number:,}", error))
+    return documents_of(documents)
 
 
 TEXT_FILES = (".txt", ".text", ".md", ".markdown", ".rst")
 HTML_FILES = (".html", ".htm", ".xhtml")
-OFFICE_FILES = {".pdf": read_pdf_file, ".docx": read_word_file, ".xlsx": read_spreadsheet}
-
 ROW_FILES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 MAX_FILE_BYTES = 256 * 2**20
@@ -108,12 +102,9 @@ def folder_documents(
 
     Args:
         folder: The folder.
-        failed: Called for every file that is not read: an unknown type, a link, too large, damaged. Hidden folders,
-            such as `.git`, are skipped silently.
+        failed: Called for every file that is not read: an unknown type, a link, too large, damaged, or of a type
+            whose library is not installed. Hidden folders, such as `.git`, are skipped silently.
         ignore: Patterns (`fnmatch`) of names or paths of files to skip silently.
-
-    Raises:
-        MissingExtraError: A library is missing for one of the files.
     """
     wanted = []
     for path in sorted(folder.rglob("*")):
@@ -122,7 +113,8 @@ def folder_documents(
             continue
         if any(parent.name.startswith(".") for parent in parts.parents):
             continue
-        if not any(fnmatch(parts.as_posix(), pattern) or fnmatch(path.name, pattern) for pattern in ignore):
+        names = [normalize("NFC", name) for name in (parts.as_posix(), path.name)]
+        if not any(fnmatch(name, normalize("NFC", pattern)) for pattern in ignore for name in names):
             wanted.append(path)
     return _file_documents(wanted, folder, failed)
 
@@ -130,24 +122,22 @@ def folder_documents(
 def _file_documents(
     paths: Sequence[Path], folder: Path, failed: Callable[[UnreadDocument], None]
 ) -> Iterator[Document]:
-    for path in paths:
-        name, kind = path.relative_to(folder).as_posix(), path.suffix.lower()
-        if why := _unread(path, kind):
-            failed(UnreadDocument(name, why))
-            continue
-        try:
-            if path.stat().st_size > MAX_FILE_BYTES:
-                failed(UnreadDocument(name, f"it is larger than {MAX_FILE_BYTES // 2**20} MiB; split it"))
-                continue
-            document = _document(path, name, kind)
-        except MissingExtraError:
-            raise
-        except Exception as error:  # a PDF library raises whatever it likes on hostile files
-            failed(
-                UnreadDocument(name, f"it cannot be read: {' '.join(str(error).split())[:200] or type(error).__name__}")
-            )
-            continue
-        yield document
+    with FileReader() as reader:
+        for path in paths:
+            name, kind = path.relative_to(folder).as_posix(), path.suffix.lower()
+            why = _unread(path, kind)
+            try:
+                if not why and path.stat().st_size > MAX_FILE_BYTES:
+                    why = f"it is larger than {MAX_FILE_BYTES // 2**20} MiB; split it"
+                document = None if why else _document(path, name, kind, reader)
+            except MissingExtraError as error:
+                document, why = None, str(error)
+            except Exception as error:  # a library raises whatever it likes on hostile files
+                document, why = None, f"it cannot be read: {excerpt(str(error) or type(error).__name__, 200)}"
+            if document is None:
+                failed(UnreadDocument(name, why))
+            else:
+                yield document
 
 
 def _unread(path: Path, kind: str) -> str:
@@ -158,15 +148,15 @@ def _unread(path: Path, kind: str) -> str:
         return "not a file"
     if kind in ROW_FILES:
         return "files of rows are read only if they are named directly"
-    if kind not in (*TEXT_FILES, *HTML_FILES, *OFFICE_FILES):
+    if kind not in (*TEXT_FILES, *HTML_FILES, *READERS):
         return f"files of type {clip(kind)} are not supported; save it as text, or skip it with --ignore"
     return ""
 
 
-def _document(path: Path, name: str, kind: str) -> Document:
+def _document(path: Path, name: str, kind: str, reader: FileReader) -> Document:
     added_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    if kind in OFFICE_FILES:
-        file = OFFICE_FILES[kind](path)
+    if kind in READERS:
+        file = reader.read(path, kind)
     else:
         text, notes = decode(path.read_bytes())
         if kind not in HTML_FILES:

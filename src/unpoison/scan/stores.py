@@ -20,7 +20,7 @@ from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import json_line, read_line
 from unpoison.retrieval.langchain import LangChainStore
 from unpoison.retrieval.store import Store, VectorStore
-from unpoison.scan.documents import Document, unique_name
+from unpoison.scan.documents import Document, content_name, documents_of
 from unpoison.utils.files import write_file
 
 __all__ = [
@@ -69,20 +69,20 @@ class Line(NamedTuple):
         name: The name of its document in a scan; None if it has none.
         fields: The fields of the row; empty if it is unreadable.
         raw: The line with its line end.
-        renamed: Whether its id was taken by another row.
+        alias: Its name when other rows have its id, under which it is found when they have gone, too.
     """
 
     name: str | None
     fields: Mapping[str, Any]
     raw: bytes
-    renamed: bool
+    alias: str = ""
 
 
 class RowsStore(Store):
     """A JSON Lines file; moved rows keep all fields, and unreadable rows stay.
 
-    Changes replace the file atomically. The second row with an id is NAME#2, as in a scan; when a row is removed, the
-    remaining rows with such names get them as ids, so that the names stay unique.
+    Changes replace the file atomically, and no other row changes. Rows with the same id have names of their own, as
+    in a scan (`documents_of`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,7 +91,7 @@ class RowsStore(Store):
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         wanted = set(ids)
-        return {line.name: line.fields for line in self.lines() if line.name is not None and line.name in wanted}
+        return {name: line.fields for line in self.lines() for name in (line.name, line.alias) if name in wanted}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         self.write(self.path, self.lines_with(raw))
@@ -101,36 +101,33 @@ class RowsStore(Store):
 
     def lines_with(self, raw: Mapping[str, Mapping[str, Any]]) -> list[bytes]:
         """The lines of the file after adding these rows."""
-        kept = [line.raw for line in self.lines() if line.name not in raw]
-        return [*kept, *(json_line({**row, "id": name}) for name, row in raw.items())]
+        return [*self.lines_without(raw), *(json_line({"id": name, **row}) for name, row in raw.items())]
 
     def lines_without(self, ids: Collection[str]) -> list[bytes]:
         """The lines of the file after removing these rows."""
-        gone = set(ids)
-        return [
-            json_line({**line.fields, "id": line.name}) if line.renamed else line.raw
-            for line in self.lines()
-            if line.name not in gone
-        ]
+        return [line.raw for line in self.lines() if line.name not in ids and line.alias not in ids]
 
     def lines(self) -> Iterator[Line]:
         """All lines, with names as in a scan; none if the file is missing."""
         if not self.path.exists():
             return
-        taken = dict[str, int]()
+        rows = list[tuple[bytes, Mapping[str, Any], Document | None]]()
         with self.path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
-                whole = line if line.endswith(b"\n") else line + b"\n"
                 record = read_line(number, line)
                 try:
                     document = None if record is None or record.error else Document.of_row(record.fields)
                 except InputError:
                     document = None
-                if document is None or record is None:
-                    yield Line(None, {}, whole, renamed=False)
-                else:
-                    name = unique_name(document, taken).id
-                    yield Line(name, record.fields, whole, renamed=name != document.id)
+                whole = line if line.endswith(b"\n") else line + b"\n"
+                rows.append((whole, {} if record is None or document is None else record.fields, document))
+        named = documents_of(document for _, _, document in rows if document is not None)
+        for whole, fields, document in rows:
+            if document is None:
+                yield Line(None, fields, whole)
+            else:
+                name = next(named).id
+                yield Line(name, fields, whole, content_name(document) if name == document.id else "")
 
     def write(self, path: Path, lines: list[bytes]) -> None:
         """Write a file of lines atomically, with the mode of the store's file."""

@@ -176,7 +176,13 @@ def _look(node: Any, above: _Look, page: _PageLook) -> _Look:
     ):
         hidden = FOLDED
     elif not hidden and ("hidden" in attributes or _FOLDING.search(style)):
-        known = page.scripted or tag == "select" or bool(declared) or "id" in attributes or bool(classes)
+        known = (
+            page.scripted
+            or tag == "select"
+            or any(map(_FOLDING.search, declared))
+            or "id" in attributes
+            or bool(classes)
+        )
         hidden = FOLDED if known else COVERT
     elif not hidden and not _CLASSES.isdisjoint(classes) and not any(map(_RESPONSIVE.match, classes)):
         hidden = FOLDED

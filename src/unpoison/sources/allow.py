@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from unpoison.errors import OptionError, clip
 from unpoison.sources.policy import Pattern, parse_pattern
@@ -42,7 +43,7 @@ class Allowed:
     def __init__(self, names: Iterable[str], where: str = "allow") -> None:
         if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in names):
             raise OptionError(f"{where} must be a list of ids, hashes and sources, got {clip(names)}")
-        self.names = tuple(name.strip() for name in names)
+        self.names = tuple(normalize("NFC", name.strip()) for name in names)
         self._exact = {name.removeprefix("id:") for name in self.names}
         self._hashes = [name.lower() for name in self.names if name.lower().startswith(HASH)]
         for name in self._hashes:
@@ -64,10 +65,11 @@ class Allowed:
         """
         if not self.names:
             return False
-        if passage.id in self._exact or passage.source in self._exact or self.holds_text(passage.text):
+        known, source = (None if name is None else normalize("NFC", name) for name in (passage.id, passage.source))
+        if known in self._exact or source in self._exact or self.holds_text(passage.text):
             return True
         party = passage.origin if origin is None and self._patterns else origin or ""
-        return any(pattern.matches(passage.source, party) for pattern in self._patterns)
+        return any(pattern.matches(source, party) for pattern in self._patterns)
 
     def holds_text(self, text: str) -> bool:
         """Whether the list has the hash of exactly this text."""

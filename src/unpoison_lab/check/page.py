@@ -57,7 +57,8 @@ def check_page(result: CheckResult, code: str) -> str:
 
 def checked(result: CheckResult) -> str:
     """One sentence on the checked documents."""
-    unread = f", {result.unread:,} could not be read" if result.unread else ""
+    every = result.documents + result.unread
+    unread = f"; {result.unread:,} of {count_noun(every, 'document')} were not read" if result.unread else ""
     if result.live is None:
         return f"Checked {result.source}: {count_noun(result.documents, 'document')}{unread}."
     count = result.live.planted

@@ -139,7 +139,7 @@ def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckRes
     for failure in failures[:MAX_NAMED]:
         say(f"{name}: {failure.location}: {failure.error}")
     if len(failures) > MAX_NAMED:
-        say(f"{name}: and {len(failures) - MAX_NAMED:,} more could not be read")
+        say(f"{name}: and {len(failures) - MAX_NAMED:,} more were not read")
     if not documents:
         raise InputError(f"{name} holds no documents; give rows with 'text', or a folder with text files")
     roots = folder_names(Path(source)) if source != "-" and Path(source).is_dir() else ()
