@@ -53,7 +53,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_checked(run: Run, fo
     os.symlink("nowhere.md", folder / "a.md")
     result = run("check", "docs", *QUICK, "--ignore", "0.png")
     assert "'docs': 1.png: files of type '.png' are not supported" in result.stderr
-    assert "4 documents, 7 could not be read" in result.stdout
+    assert "7 of 11 documents were not read" in result.stdout
     assert result.exit_code == 1
 
 
