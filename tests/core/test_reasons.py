@@ -8,13 +8,14 @@ import pickle  # noqa: TID251  what processes and Ray send is ours
 import re
 from dataclasses import FrozenInstanceError
 from string import Formatter
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison import Guard, Passage, Query, Screening
+from unpoison import Grada, Guard, Passage, Query, Screening
 from unpoison.core.reason_words import SENTENCES
 from unpoison.core.reasons import Reason, as_reason
 from unpoison.types import Evidence, Verdict
@@ -40,6 +41,35 @@ def test_a_reason_has_a_sentence_a_code_and_parameters() -> None:
     assert CENTRAL.code == "grada.central"
     assert dict(CENTRAL.parameters) == {"place": 2, "count": 7, "score": 0.5, "tie": 0.25, "passage": 1}
     assert len({CENTRAL, copy.copy(CENTRAL)}) == 1
+
+
+class Read(str):
+    """A template that counts how often a sentence is made of it."""
+
+    made = 0
+
+    def format_map(self, mapping: Any, /) -> str:
+        Read.made += 1
+        return super().format_map(mapping)
+
+
+def test_a_sentence_is_made_when_it_is_read_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Read, "made", 0)
+    for code, sentence in SENTENCES.items():
+        monkeypatch.setitem(SENTENCES, code, Read(sentence))  # type: ignore[call-overload]
+    screening = Grada(keep=2).screen("where is the Vasa", QUICKSTART)
+    assert Read.made == 0
+    assert len(screening.kept) == 2
+    reason = screening.verdicts[0].reason
+    assert str(reason) == str(reason)
+    assert Read.made == 1
+
+
+def test_what_a_sentence_lacks_is_refused_at_once() -> None:
+    with pytest.raises(KeyError, match="tie"):
+        Reason.of("grada.central", place=2, count=7, score=0.5, passage=1)
+    with pytest.raises(KeyError, match="no such"):
+        Reason.of("no such")
 
 
 def test_clauses_are_reasons() -> None:

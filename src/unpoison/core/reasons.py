@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import FrozenInstanceError
+from functools import cache
 from math import isfinite
+from string import Formatter
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -29,10 +31,13 @@ MAX_CODE_CHARS = 100
 DIGITS = 6
 """Decimal places kept in a parameter."""
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
+
 class Reason:
-    """A reason; `str(reason)` is its sentence.
+    """A reason; `str(reason)` is its sentence. Nothing of it changes.
+
+    Sentence and parameters of `Reason.of` are made when they are first read: most verdicts are never explained.
 
     Attributes:
         sentence: The sentence, in lower case, clauses included.
@@ -44,20 +49,26 @@ class Reason:
         ValueError: A sentence or code of another type, or parameters that JSON cannot hold.
     """
 
-    sentence: str
-    code: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    __slots__ = ("_given", "_parameters", "_sentence", "code")
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.sentence, str) or not isinstance(self.code, str) or len(self.code) > MAX_CODE_CHARS:
-            raise ValueError(f"a reason needs a sentence and a short code, got {clip((self.sentence, self.code))}")
-        if not isinstance(self.parameters, Mapping):
-            raise ValueError(f"a reason needs a mapping of parameters, got {clip(self.parameters)}")
-        frozen = {str(name): _freeze(value) for name, value in self.parameters.items()}
-        clauses = frozen.get("clauses", ())
-        if not isinstance(clauses, tuple) or not all(isinstance(clause, Reason) for clause in clauses):
-            raise ValueError(f"the clauses of a reason are reasons, got {clip(clauses)}")
-        object.__setattr__(self, "parameters", MappingProxyType(frozen))
+    code: str
+    _sentence: str | None
+    _given: Mapping[str, Any]
+    _parameters: Mapping[str, Any] | None
+
+    def __init__(self, sentence: str, code: str = "", parameters: Mapping[str, Any] = NOTHING) -> None:
+        if not isinstance(sentence, str) or not isinstance(code, str) or len(code) > MAX_CODE_CHARS:
+            raise ValueError(f"a reason needs a sentence and a short code, got {clip((sentence, code))}")
+        if not isinstance(parameters, Mapping):
+            raise ValueError(f"a reason needs a mapping of parameters, got {clip(parameters)}")
+        self._hold(sentence, code, parameters)
+        self._set("_parameters", _frozen(parameters))
+
+    def _hold(self, sentence: str | None, code: str, given: Mapping[str, Any]) -> None:
+        for name, value in (("_sentence", sentence), ("code", code), ("_given", given), ("_parameters", None)):
+            self._set(name, value)
+
+    _set = object.__setattr__
 
     @classmethod
     def of(cls, code: str, **parameters: Any) -> Self:
@@ -66,10 +77,28 @@ class Reason:
         Raises:
             KeyError: Unknown code, or a parameter of its sentence is missing.
         """
-        clauses = "; ".join(map(str, parameters.get("clauses", ())))
-        shown = {name: _show(value) for name, value in parameters.items() if name != "clauses"}
-        sentence = SENTENCES[code].format_map(shown)
-        return cls(f"{sentence}: {clauses}" if clauses else sentence, code, parameters)
+        if missing := _named_in(code) - parameters.keys():
+            raise KeyError(min(missing))
+        reason = cls.__new__(cls)
+        reason._hold(None, code, parameters)
+        return reason
+
+    @property
+    def sentence(self) -> str:
+        """The sentence, in lower case, clauses included."""
+        if self._sentence is None:
+            clauses = "; ".join(map(str, self._given.get("clauses", ())))
+            shown = {name: _show(value) for name, value in self._given.items() if name != "clauses"}
+            sentence = SENTENCES[self.code].format_map(shown)
+            self._set("_sentence", f"{sentence}: {clauses}" if clauses else sentence)
+        return self._sentence  # type: ignore[return-value]  # it was set
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Numbers, strings and tuples of them, read-only."""
+        if self._parameters is None:
+            self._set("_parameters", _frozen(self._given))
+        return self._parameters  # type: ignore[return-value]  # it was set
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -122,6 +151,26 @@ class Reason:
     def __str__(self) -> str:
         return self.sentence
 
+    def __repr__(self) -> str:
+        return f"Reason({self.sentence!r}, {self.code!r}, {dict(self.parameters)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reason):
+            return NotImplemented
+        return self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash(self._compared[:2])
+
+    @property
+    def _compared(self) -> tuple[str, str, Mapping[str, Any]]:
+        return self.code, self.sentence, dict(self.parameters)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to {name}: a reason does not change")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
 
 def as_reason(text: str | Reason) -> Reason:
     """A reason as it is; a custom defense's string as a reason without a code."""
@@ -136,9 +185,25 @@ def quotable(text: str, longest: int = 80) -> str:
 def _reword(code: str, parameters: Mapping[str, Any], sentence: str) -> Reason:
     """The reason of a code that may come from another version: its own sentence if this version has none for it."""
     try:
-        return Reason.of(code, **parameters)
+        reason = Reason.of(code, **parameters)
+        _ = reason.sentence, reason.parameters  # made here, where what is wrong with them is caught
+        return reason
     except (KeyError, TypeError, ValueError):
         return Reason(sentence, code, parameters)
+
+
+@cache
+def _named_in(code: str) -> frozenset[str]:
+    """The parameters that the sentence of a code shows."""
+    return frozenset(name for _, name, _, _ in Formatter().parse(SENTENCES[code]) if name)
+
+
+def _frozen(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    frozen = {str(name): _freeze(value) for name, value in parameters.items()}
+    clauses = frozen.get("clauses", ())
+    if not isinstance(clauses, tuple) or not all(isinstance(clause, Reason) for clause in clauses):
+        raise ValueError(f"the clauses of a reason are reasons, got {clip(clauses)}")
+    return MappingProxyType(frozen)
 
 
 def _show(value: Any) -> Any:
