@@ -4,6 +4,9 @@
 then import these packages at its top: both are skipped where one of them is not installed. A fixture calls
 `needs.need`. The summary counts them. With `UNPOISON_NEEDS=all` in the environment, as `make check` sets it, such a
 skip is a failure, and tests with `@pytest.mark.slow` run; without it these are skipped and counted too.
+
+With `UNPOISON_PASSED=FILE` a run writes the tests that passed into the file if it does not exist, and leaves them out
+if it does: so `.ci/run` runs `make test`, and then of `make check` what it adds.
 """
 
 from __future__ import annotations
@@ -63,11 +66,29 @@ def _needs_of(path: Path) -> Iterator[str]:
                     yield from map(ast.literal_eval, node.args)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    file = os.environ.get("UNPOISON_PASSED")
+    if file and not hasattr(config, "workerinput") and not Path(file).exists():
+        config.stash[WRITTEN] = Path(file)
+        del os.environ["UNPOISON_PASSED"]  # the workers and the programs that tests start write nothing
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    file = os.environ.get("UNPOISON_PASSED")
+    passed = set(Path(file).read_text(encoding="utf-8").splitlines()) if file else ()
+    left_out = [item for item in items if item.nodeid in passed]
+    items[:] = [item for item in items if item.nodeid not in passed]
+    config.hook.pytest_deselected(items=left_out)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("slow") and os.environ.get("UNPOISON_NEEDS") != "all":
         pytest.skip(SLOW)
     need(*(name for mark in item.iter_markers("needs") for name in mark.args))
 
+
+WRITTEN = pytest.StashKey[Path]()
+"""Where to write which tests passed."""
 
 SLOW = "takes long: `make check` runs it, or UNPOISON_NEEDS=all"
 
@@ -93,6 +114,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("UNPOISON_NEEDS") == "all" and reporter is not None and _absences(reporter):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if WRITTEN in session.config.stash and reporter is not None:
+        broken = {report.nodeid for kind in ("failed", "error") for report in reporter.stats.get(kind, ())}
+        passed = {report.nodeid for report in reporter.stats.get("passed", ())} - broken
+        session.config.stash[WRITTEN].write_text("\n".join(sorted(passed)), encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

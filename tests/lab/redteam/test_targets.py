@@ -48,9 +48,7 @@ def test_a_system_that_fails_under_attack_does_not_look_safe() -> None:
 
 
 @pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize(
-    "where", ["own_target_of_a_test:target", "own_target_of_a_test:no", "no_such_target:target"]
-)
+@pytest.mark.parametrize("where", ["own_target_of_a_test:target", "own_target_of_a_test:no", "no_such_target:target"])
 def test_a_target_is_loaded_from_its_folder_and_the_search_path_stays(
     where: str, known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
