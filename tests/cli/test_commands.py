@@ -12,6 +12,7 @@ import pytest
 
 from cli.conftest import lines
 from unpoison import __version__, cli
+from unpoison.core import registry
 
 UNPOISON = [sys.executable, "-c", "from unpoison.cli import main; main()"]
 
@@ -96,10 +97,10 @@ def test_control_c_ends_with_130_even_while_a_model_is_slow(tmp_path: Path):
 
 
 def test_a_command_of_the_laboratory_says_what_is_missing(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "entry_points_of", lambda kind: {})
+    monkeypatch.setattr(registry, "entry_points_of", lambda kind: {})
     cli._load.cache_clear()
     assert "evaluate" in run("--help").stdout
     for arguments in (("evaluate", "--limit", "2", "sample"), ("redteam", "--help")):
         result = run(*arguments)
-        assert result.exit_code == 2 and "is a command of the laboratory" in result.stderr
+        assert result.exit_code == 2 and "needs the laboratory" in result.stderr
         assert len(result.stderr.splitlines()) == 1

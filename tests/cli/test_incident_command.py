@@ -1,4 +1,4 @@
-"""`unpoison incident`, from rows and through a system behind HTTP."""
+"""`unpoison incident`, from rows, documents and logs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,6 @@ from typing import Any
 
 import pytest
 
-from lab.incident.stand_in import (
-    CLEAN,
-    QUESTION,
-    RIGHT,
-    WRONG,
-    StandIn,
-    configuration,
-    documents_of,
-    serving,
-    write_store,
-)
 from scan.test_incident import QUESTION as CITY
 from scan.test_incident import TEXTS
 from unpoison.scan.audit_log import AuditLog
@@ -27,55 +16,31 @@ from unpoison.types import Passage, Query, Screening
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
-    store = write_store(tmp_path / "docs.jsonl", 1)
-    with serving(StandIn(store)) as url:
-        yield [
-            "incident", "--target", str(configuration(tmp_path, url)), "--store", str(store),
-            "--quarantine", "held.jsonl",
-        ]  # fmt: skip
-
-
-def test_from_a_complaint_to_the_quarantine_and_back(run: Any, world: list[str], tmp_path: Path) -> None:
-    (tmp_path / "complaints.csv").write_text(f'question,answer,right\n"{QUESTION}",{WRONG},{RIGHT}\n')
-    result = run(*world, "--passages", "complaints.csv", "--json")
-    assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert (found["verdict"], found["guilty"], found["after"]) == ("repaired", ["lie-0"], "It was built in 1200.")
-    assert documents_of(tmp_path / "docs.jsonl") == CLEAN
-    back = run("quarantine", world[4], "held.jsonl", "--journal", "incident-journal.jsonl", "--restore")
-    assert back.exit_code == 0, back.stderr
-    assert "lie-0" in documents_of(tmp_path / "docs.jsonl")
-
-
-def test_the_screen_and_the_exit_status(run: Any, world: list[str]) -> None:
-    result = run(*world, "--question", QUESTION, "--answer", WRONG, "--prove-only")
-    assert result.exit_code == 0, result.stderr
-    assert "lie-0" in result.stdout
-    assert "answer without them: It was built in 1200." in result.stdout
-    result = run(*world, "--question", QUESTION, "--answer", "1999")
-    assert result.exit_code == 1
-    assert "The system does not give this answer now" in result.stdout
-
-
-def test_what_a_system_shows_is_ranked_without_its_store(run: Any, world: list[str]) -> None:
-    result = run(*world[:3], "--question", QUESTION, "--answer", WRONG)
-    assert result.exit_code == 0, result.stderr
-    assert "These documents state the answer" in result.stdout
-    assert "nothing was moved" in result.stderr
-
-
-def test_what_is_missing_is_said_before_anything_is_asked(run: Any, world: list[str], tmp_path: Path) -> None:
+def test_what_is_missing_is_said_before_anything_is_asked(run: Any, tmp_path: Path) -> None:
+    empty = tmp_path / "rows.jsonl"
+    empty.write_text(json.dumps({"question": "q", "answer": "a"}) + "\n")
     for arguments, problem in (
-        (["incident"], "give --passages for the passages that were read, or --target"),
-        (world, "give --question"),
-        ([*world[:5], "--question", "q", "--answer", "a"], "--store and --quarantine go together"),
+        ([], "give --passages, the passages that were read"),
+        (["--passages", empty, "--row", "1"], "shows no passages"),
+        (["--passages", empty, "--row", "2"], "no row is '2'"),
     ):
-        result = run(*arguments)
+        result = run("incident", *arguments)
         assert result.exit_code == 2
         assert problem in result.stderr
+
+
+def test_the_screen_and_the_exit_status(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "complaints.jsonl"
+    path.write_text(json.dumps({"question": CITY, "passages": TEXTS[::2] + TEXTS[1:2], "answer": "Gothenburg"}))
+    shown = run("incident", "--passages", path, "-g", "extractive")
+    assert shown.exit_code == 0, shown.stderr
+    assert "Without these documents the wrong answer disappears." in shown.stdout
+    assert (
+        "answer without them: The museum of the Vasa is in the city of Stockholm." in shown.stdout
+        and "asked" in shown.stderr
+    )
+    shown = run("incident", "--passages", path, "--answer", "Oslo", "-g", "extractive")
+    assert shown.exit_code == 1 and "does not give this answer" in shown.stdout
 
 
 def test_documents_and_rows_are_ranked_without_a_system(run: Any, tmp_path: Path) -> None:

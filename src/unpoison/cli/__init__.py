@@ -23,8 +23,8 @@ from typer.main import get_command
 
 from unpoison import __version__
 from unpoison.cli.options import Command, limit_threads, option
-from unpoison.core.registry import entry_points_of
-from unpoison.errors import OptionError, UnpoisonError
+from unpoison.core.registry import from_laboratory
+from unpoison.errors import UnpoisonError
 from unpoison.utils.extras import installed_extras
 
 __all__ = ["COMMANDS", "app", "main"]
@@ -106,13 +106,7 @@ def _command(name: str) -> Any:
     plain = name.replace("-", "_")
     if find_spec(f"unpoison.cli.{plain}") is not None:
         return getattr(import_module(f"unpoison.cli.{plain}"), plain)
-    point = entry_points_of("commands").get(name)
-    if point is None:
-        raise OptionError(
-            f"unpoison {name} is a command of the laboratory, the second package of this distribution, which is not "
-            "installed; run: pip install --force-reinstall unpoison"
-        )
-    return point.load()
+    return from_laboratory("commands", name, f"unpoison {name}")
 
 
 class Commands(TyperGroup):

@@ -33,6 +33,7 @@ __all__ = [
     "entry_points_of",
     "find",
     "format_spec",
+    "from_laboratory",
     "names",
     "options",
     "own_code",
@@ -118,6 +119,21 @@ def entry_point(kind: str, name: str) -> Any:
     """The object that another package registers under this name and kind ("encoders", "nli", ...), or None."""
     point = entry_points_of(kind).get(name)
     return None if point is None else point.load()
+
+
+def from_laboratory(kind: str, name: str, purpose: str) -> Any:
+    """The object that the laboratory registers.
+
+    Raises:
+        OptionError: It is not installed.
+    """
+    found = entry_point(kind, name)
+    if found is None:
+        raise OptionError(
+            f"{purpose} needs the laboratory, the second package of this distribution, which is not installed; run: "
+            "pip install --force-reinstall unpoison"
+        )
+    return found
 
 
 def _attribute(target: str) -> Any:

@@ -1,1 +1,1 @@
-"""Checks documents or a running system: suspicious documents, sources, and which attacks succeed."""
+"""What `unpoison check` tries: attacks on a copy of the documents, or on a running system."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
@@ -20,26 +20,13 @@ from unpoison_lab.evaluation.injection import poison_candidates, retrieve_corpus
 from unpoison_lab.evaluation.poisoning import craft_one
 from unpoison_lab.questions.question_set import Question, document_of, make_questions, passages_of
 
-__all__ = ["ATTACKS", "OWNERS", "InMemory", "Retrieval", "Retrieved", "craft_texts", "make_examples", "measure_case"]
+__all__ = ["DocumentCases", "Retrieval", "Retrieved", "craft_texts", "make_examples"]
 
-ATTACKS = {
-    "lie": ("a plain lie in an ordinary page", "published"),
-    "swap": ("a true passage with the number or name swapped", "published"),
-    "correction": ("a correction that calls the truth outdated", "published"),
-    "injection": ("a prompt injection", "prompt-injection:prefix=true"),
-    "copies": ("one false text three times", "copies"),
-}
-"""Attack -> its description and its option string."""
-
-OWNERS = {
-    "one": (1, "from one new source"),
-    "several": (3, "from three new sources"),
-    "own": (1, "in a source of your own"),
-}
-"""The number of texts, and their owner. `own`: the source of the true passage, by somebody with write access."""
+CRAFTERS = {"injection": "prompt-injection:prefix=true", "copies": "copies"}
+"""The attacks of a check that are not `published` texts: option strings."""
 
 COPIES = 3
-"""Texts of the attack `copies`, whoever owns them, and pages of a lie to choose from."""
+"""Texts of several owners, and of the attack `copies`, whoever owns them; and pages of a lie to choose from."""
 
 K = 10
 """Passages that are retrieved."""
@@ -112,6 +99,41 @@ class InMemory:
             yield Retrieved(context) if example.id in texts else None
 
 
+class DocumentCases:
+    """Questions about documents, attacked in a copy of the collection, or in a running system.
+
+    Args:
+        passages: The documents, each with an id.
+        flagged: Ids of documents that are no source of true answers.
+        count: Questions that are wanted.
+        retrieval: Made of the questions and the collection; None for BM25 in memory.
+    """
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        flagged: Collection[str],
+        count: int,
+        retrieval: Callable[[Sequence[Example], Sequence[Passage]], Retrieval] | None = None,
+    ) -> None:
+        self._examples, corpus = make_examples(passages, flagged, count)
+        self._retrieval = (retrieval or InMemory)(self._examples, corpus)
+        self._answers = retrieval is not None
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def clean(self, guard: Guard, reader: Vanilla | None) -> list[dict[str, Any]]:
+        return self._rows(self._retrieval.clean(), guard, reader)
+
+    def attacked(self, attack: str, owner: str, guard: Guard, reader: Vanilla | None) -> list[dict[str, Any]]:
+        return self._rows(self._retrieval.attacked(attack, owner), guard, reader)
+
+    def _rows(self, seen: Iterable[Retrieved | None], guard: Guard, reader: Vanilla | None) -> list[dict[str, Any]]:
+        plain = None if self._answers else reader  # a running system answers by itself
+        return [measure_case(e, one, guard, plain) for e, one in zip(self._examples, seen) if one is not None]
+
+
 def make_examples(
     passages: Sequence[Passage], flagged: Collection[str], count: int
 ) -> tuple[tuple[Example, ...], tuple[Passage, ...]]:
@@ -149,12 +171,13 @@ def craft_texts(
     """The planted texts by question id; questions without a text are left out.
 
     Args:
-        attack: A key of `ATTACKS`.
-        owner: A key of `OWNERS`.
+        attack: A key of `unpoison.check.check.ATTACKS`.
+        owner: A key of `OWNERS` there.
         examples: The questions, each with its gold passage.
         clean: What is retrieved for each before anything is planted.
     """
-    crafter, count = create("attacks", ATTACKS[attack][1]), COPIES if attack == "copies" else OWNERS[owner][0]
+    crafter = create("attacks", CRAFTERS.get(attack, "published"))
+    count = COPIES if attack == "copies" or owner == "several" else 1
     planted: dict[str, tuple[Candidate, ...]] = {}
     for position, (example, context) in enumerate(zip(examples, clean)):
         made = craft_one(crafter, example.id, partial(_target, attack, example, position, context), count)

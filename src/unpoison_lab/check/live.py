@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from unpoison.check.check import CheckResult, LiveFacts, Progress, check_documents
 from unpoison.errors import InputError, TargetError, clip
 from unpoison.scan.documents import Document as ScannedDocument
 from unpoison.types import Passage
-from unpoison_lab.check.cases import Retrieved, craft_texts
-from unpoison_lab.check.check import CheckResult, LiveFacts, Progress, check_documents
+from unpoison_lab.check.cases import DocumentCases, Retrieved, craft_texts
 from unpoison_lab.evaluation.contexts import Candidate, Context
 from unpoison_lab.evaluation.examples import Example
 from unpoison_lab.redteam.campaign import begin_run
 from unpoison_lab.redteam.config import Config, build_target
 from unpoison_lab.redteam.discovery import SEEDS, discover, shown_passages
 from unpoison_lab.redteam.http_client import Hosts
-from unpoison_lab.redteam.planter import Planter
+from unpoison_lab.redteam.planter import Planter, report_removal
 from unpoison_lab.redteam.planter import clean as take_back
 from unpoison_lab.redteam.targets import (
     Clock,
@@ -37,7 +37,7 @@ from unpoison_lab.redteam.targets import (
     passages_of,
 )
 
-__all__ = ["check_system", "is_target_file"]
+__all__ = ["check_system"]
 
 T = TypeVar("T")
 
@@ -45,15 +45,10 @@ MAX_FAILED = 3
 """The check ends after so many failed questions."""
 
 
-def is_target_file(source: str) -> bool:
-    """Whether a source is a configuration of `unpoison redteam`."""
-    return source.lower().endswith((".yaml", ".yml")) and Path(source).is_file()
-
-
 def check_system(
     where: str,
+    may_test: Sequence[str] = (),
     *,
-    hosts: Hosts,
     journal: Path,
     plant: bool = False,
     model: str | None = None,
@@ -66,7 +61,7 @@ def check_system(
 
     Args:
         where: Its address, or a target file.
-        hosts: Where requests may go.
+        may_test: Hosts to which requests may go, besides this machine.
         journal: Where everything is written before it is planted; deleted when nothing remains.
         plant: Whether false documents may be put into it.
         model: Of a chat endpoint; the first that it lists by default.
@@ -81,8 +76,24 @@ def check_system(
         OptionError, UnknownNameError: A host that may not be tested, or a file that cannot be used.
         TargetError: It failed, or something could not be removed.
     """
-    seeds = tuple(ask) or SEEDS
-    if is_target_file(where):
+    with report_removal(journal):
+        return _check_system(
+            where, Hosts(may_test), journal, plant, model, tuple(ask) or SEEDS, clock, progress, options
+        )
+
+
+def _check_system(
+    where: str,
+    hosts: Hosts,
+    journal: Path,
+    plant: bool,
+    model: str | None,
+    seeds: tuple[str, ...],
+    clock: Clock | None,
+    progress: Progress,
+    options: Mapping[str, Any],
+) -> CheckResult:
+    if "://" not in where:
         config = Config.load(where)
     else:
         found = discover(where, hosts, model=model, questions=seeds)
@@ -122,7 +133,8 @@ def check_system(
             held.append(LiveRetrieval(planter, pace, examples))
             return held[0]
 
-        result = check_documents(where, documents, retrieval=retrieval, progress=progress, **options)
+        cases = partial(DocumentCases, retrieval=retrieval)
+        result = check_documents(where, documents, cases=cases, progress=progress, **options)
         count = len(written.history.planted)
         problems = [*filter(None, [unread]), *(problem for one in held for problem in one.problems)]
     journal.unlink()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from os.path import relpath
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,6 +29,7 @@ from unpoison_lab.redteam.discovery import SEEDS, discover, shown_passages
 from unpoison_lab.redteam.http_client import Hosts
 from unpoison_lab.redteam.http_target import HttpTarget
 from unpoison_lab.redteam.planter import clean as take_back
+from unpoison_lab.redteam.planter import report_removal
 from unpoison_lab.redteam.results import MEASURES, Results, headline, redteam_page, results_table
 
 __all__ = ["EXAMPLES", "redteam"]
@@ -264,17 +264,6 @@ def clean(
         say(f"{journal}:{number}: cannot be read; a document that was named there may remain")
     say(f"removed {count_noun(cleaned.removed, 'document')}, {len(cleaned.remaining):,} may remain")
     raise typer.Exit(0 if cleaned.clean else 1)
-
-
-@contextmanager
-def report_removal(journal: Path) -> Iterator[None]:
-    """Let an interruption say how to remove the rest."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"planted documents are removed. If any may remain: unpoison redteam clean {journal}"
-        ) from None
 
 
 def problems_of(results: Results) -> list[str]:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -353,3 +354,14 @@ def clean(
                 remaining.append((plant.canary, reason))
             progress(number, len(plants), "cleaning")
         return Cleaned(len(plants) - len(remaining), tuple(remaining), damaged)
+
+
+@contextmanager
+def report_removal(journal: Path) -> Iterator[None]:
+    """Let an interruption say how to remove the rest."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"planted documents are removed. If any may remain: unpoison redteam clean {journal}"
+        ) from None

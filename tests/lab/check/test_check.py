@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from lab.check.corpus import write_documents
+from unpoison.check.check import ATTACKS, OWNERS, CheckResult, check_documents, folder_names
+from unpoison.check.page import check_page, code_lines
 from unpoison.scan.documents import Document
 from unpoison.scan.sources import read_documents
 from unpoison.types import Passage
-from unpoison_lab.check.cases import ATTACKS, OWNERS, craft_texts, make_examples
-from unpoison_lab.check.check import CheckResult, check_documents, folder_names
-from unpoison_lab.check.page import check_page, code_lines
+from unpoison_lab.check.cases import craft_texts, make_examples
 from unpoison_lab.evaluation.contexts import Context
 
 
@@ -67,7 +67,8 @@ def test_every_text_says_the_lie_and_has_its_owner(folder: Path, attack: str) ->
     examples, corpus = make_examples(passages, ("hr/travel.md",), 3)
     assert not any("travel" in str(example.passages[0].passage.id) for example in examples)
     clean = [Context(example.id, example.question, (), 0) for example in examples]
-    for owner, (count, _) in OWNERS.items():
+    for owner in OWNERS:
+        count = 3 if owner == "several" else 1
         for name, made in craft_texts(attack, owner, examples, clean).items():
             (example,) = (one for one in examples if one.id == name)
             assert len(made) == (3 if attack == "copies" else count)

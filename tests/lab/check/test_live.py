@@ -11,10 +11,9 @@ import pytest
 
 from lab.check.rag_server import Rag, serve_rag
 from lab.redteam.conftest import Quick
+from unpoison.check.check import CheckResult
 from unpoison.errors import InputError, TargetError
-from unpoison_lab.check.check import CheckResult
 from unpoison_lab.check.live import check_system
-from unpoison_lab.redteam.http_client import Hosts
 from unpoison_lab.redteam.http_target import HttpTarget
 
 
@@ -26,7 +25,7 @@ def rag() -> Iterator[Rag]:
 
 def checked(where: str, folder: Path, **options: Any) -> CheckResult:
     given = {"questions": 1, "reader": False, "clock": Quick(), **options}
-    return check_system(where, hosts=Hosts(), journal=folder / "check.journal", **given)
+    return check_system(where, journal=folder / "check.journal", **given)
 
 
 def test_without_consent_it_is_only_asked(rag: Rag, tmp_path: Path) -> None:

@@ -1,19 +1,87 @@
-"""Reads a wrong answer from a file: a row with the passages that the model read, or documents to search."""
+"""`unpoison incident`: find the passages behind a wrong answer."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import typer
+
+from unpoison.cli.common import say
+from unpoison.cli.display import show, text_table
+from unpoison.cli.options import option
 from unpoison.core.passages import Passage, as_passages
-from unpoison.errors import InputError, clip
+from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
+from unpoison.report.rendering import excerpt
 from unpoison.retrieval.bm25 import BM25Retriever
+from unpoison.scan.incident import SENTENCES, DocumentVerdict, Incident, trace
+from unpoison.utils.plain_text import count_noun
 
-__all__ = ["Case", "read_case"]
+__all__ = ["EXAMPLES", "incident"]
+
+EXAMPLES = """\b
+Examples:
+  unpoison incident --passages answered.jsonl --row 17
+  unpoison incident --passages documents.jsonl --question 'who built the Vasa' --answer 'Gustav' -g reader
+
+Exit status: 0 when documents were named or proven, 1 when not, 2 when nothing could be done.
+"""
+
+
+def incident(
+    passages: Annotated[
+        str | None,
+        option(
+            "FILE", "Rows with question, answer and passages (a log, or what 'ask' wrote), or a document on each line."
+        ),
+    ] = None,
+    row: Annotated[str | None, option("N|ID", "The row's line, its id, or the beginning of its request's id.")] = None,
+    question: Annotated[str | None, option("Q", "The question. [default: the row's]")] = None,
+    answer: Annotated[str | None, option("A", "The answer, or the wrong part of it. [default: the row's]")] = None,
+    right: Annotated[
+        list[str] | None, option("A", "A right answer; may be repeated. Documents that state it are never named.")
+    ] = None,
+    generator: Annotated[
+        str | None,
+        option(
+            "--generator -g GENERATOR",
+            "The model is asked without some of the passages; see 'unpoison ask --help'. [default: none; passages are "
+            "named by their statements]",
+        ),
+    ] = None,
+    k: Annotated[
+        int | None, option("-k N", "Passages that the model reads. [default: the row's, or 10]", min=1, max=1000)
+    ] = None,
+    budget: Annotated[int, option("N", "Maximum number of questions.", min=1)] = 100,
+    as_json: Annotated[bool, option("--json", "Write JSON to standard output.")] = False,
+) -> None:
+    """Find the documents behind a wrong answer among the passages that were read.
+
+    They are ranked by their statements; with a generator, it is asked again without some of them, fewest first.
+    'unpoison quarantine' then takes the named ones out of a store.
+    """
+    if passages is None:
+        raise OptionError("give --passages, the passages that were read")
+    case = _read_case(passages, row, question, k or 10)
+    asked, said = question or case.question, answer or case.answer
+    for name, value in (("question", asked), ("answer", said)):
+        if value is None:
+            raise OptionError(f"give --{name}; {passages} does not contain it")
+    if not case.passages:
+        raise OptionError(f"{passages} shows no passages; give rows with passages, or one document per line")
+    known = tuple(right or ()) or case.right
+    result = trace(asked or "", said or "", case.passages, generator, right=known, k=k, budget=budget)
+    if as_json:
+        sys.stdout.write(result.to_json())
+    else:
+        _show(result)
+    raise typer.Exit(0 if result.verdict in (DocumentVerdict.NAMED, DocumentVerdict.PROVEN) else 1)
+
 
 ANSWERS = ("answer", "reply", "response")
 RIGHT = ("correct_answers", "right", "correct", "expected")
@@ -37,7 +105,7 @@ class Case(NamedTuple):
     passages: tuple[Passage, ...]
 
 
-def read_case(file: str, row: str | None = None, question: str | None = None, k: int = 10) -> Case:
+def _read_case(file: str, row: str | None = None, question: str | None = None, k: int = 10) -> Case:
     """Read the selected row or, from a file with one document per line, the documents that may have been read.
 
     Args:
@@ -128,3 +196,31 @@ def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
         if isinstance(value, (str, int, float)) and str(value).strip():
             return str(value).strip()
     return None
+
+
+def _show(result: Incident) -> None:
+    """Print the result; untrusted text is shown as plain text."""
+    show(excerpt(result.question, 200), SENTENCES[result.verdict])
+    if result.proofs:
+        rows = [
+            (
+                "!" if proof.document.id in result.guilty else "",
+                excerpt(proof.document.id, 60),
+                excerpt(proof.document.text, 160),
+                "yes" if proof.alone else "with the others",
+            )
+            for proof in result.proofs
+        ]
+        show(text_table(("", "document", "text", "wrong by itself"), rows, expand=True))
+    else:
+        shown = [one for one in result.suspects if one.stated > 0 or one.id in result.guilty][:20]
+        named = [
+            ("!" if one.id in result.guilty else "", excerpt(one.id, 60), excerpt(one.text, 200), f"{one.stated:.2f}")
+            for one in shown
+        ]
+        show(text_table(("", "document", "text", "states it"), named, expand=True))
+    if result.after is not None:
+        show(f"answer without them: {excerpt(result.after, 400)}")
+    show(*(excerpt(note, 800) for note in result.notes))
+    if result.asked:
+        say(f"asked {count_noun(result.asked, 'question')}")

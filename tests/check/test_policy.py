@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from unpoison.check.check import policy_text, recommend_policy
 from unpoison.sources.sources import Sources
 from unpoison.types import Passage
-from unpoison_lab.check.check import policy_text, recommend_policy
 
 
 def passages(*sources: str | None) -> list[Passage]:

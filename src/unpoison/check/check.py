@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.core.codec import JsonRecord
+from unpoison.core.registry import from_laboratory
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models.loading import load_best_reader
@@ -24,10 +25,24 @@ from unpoison.sources.origins import is_shared
 from unpoison.sources.policy import is_exact
 from unpoison.sources.sources import Sources, Tally
 from unpoison.types import Passage
-from unpoison_lab.check.cases import ATTACKS, OWNERS, InMemory, Retrieval, Retrieved, make_examples, measure_case
-from unpoison_lab.evaluation.examples import Example
 
-__all__ = ["CheckResult", "LiveFacts", "Outcome", "check_documents", "folder_names"]
+__all__ = ["ATTACKS", "OWNERS", "Cases", "CheckResult", "LiveFacts", "Outcome", "check_documents", "folder_names"]
+
+ATTACKS = {
+    "lie": "a plain lie in an ordinary page",
+    "swap": "a true passage with the number or name swapped",
+    "correction": "a correction that calls the truth outdated",
+    "injection": "a prompt injection",
+    "copies": "one false text three times",
+}
+"""What is planted, in words. The laboratory writes it."""
+
+OWNERS = {
+    "one": "from one new source",
+    "several": "from three new sources",
+    "own": "in a source of your own",
+}
+"""Whose the planted texts are. `own`: the source of the true passage, by somebody with write access."""
 
 MAX_FINDINGS = 10
 """The worst findings of the scan that are kept."""
@@ -36,6 +51,27 @@ MANY = 500
 """Above this number one process per processor scans; below, starting them takes longer than scanning."""
 
 Progress = Callable[[int, int, str], None]
+
+
+class Cases(Protocol):
+    """Questions about documents, which can be attacked.
+
+    A row of a case says whether the lie is read without a defense and with one (`plain`, `guard`), and answered where
+    there are answers (`answered_plain`, `answered_guard`), and how many clean passages are dropped of how many (`lost`,
+    `clean`).
+    """
+
+    def __len__(self) -> int:
+        """How many questions."""
+        ...
+
+    def clean(self, guard: Guard, reader: Vanilla | None) -> list[dict[str, Any]]:
+        """A row for each question without an attack."""
+        ...
+
+    def attacked(self, attack: str, owner: str, guard: Guard, reader: Vanilla | None) -> list[dict[str, Any]]:
+        """A row for each question for which the texts of an attack could be planted."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +158,7 @@ def check_documents(
     unread: int = 0,
     questions: int = 25,
     reader: bool | None = None,
-    retrieval: Callable[[Sequence[Example], Sequence[Passage]], Retrieval] = InMemory,
+    cases: Callable[[Sequence[Passage], Collection[str], int], Cases] | None = None,
     progress: Progress = lambda done, total, doing: None,
 ) -> CheckResult:
     """Check documents.
@@ -134,12 +170,15 @@ def check_documents(
         unread: How many documents could not be read.
         questions: How many are wanted; there may be fewer.
         reader: Whether the reader answers; None if it is installed.
-        retrieval: Made of the questions and the collection; BM25 in memory by default.
+        cases: Makes questions of the passages, without those that are flagged, at most so many; by default the
+            laboratory's, on a copy in memory.
         progress: Called with the steps done, all of them, and the next one.
 
     Raises:
+        OptionError: The laboratory is not installed.
         TargetError: A running system failed.
     """
+    make = cases or from_laboratory("checks", "documents", "unpoison check")
     passages = [document.passage for document in documents]
     steps = [(attack, owner) for attack in ATTACKS for owner in OWNERS]
     total = len(steps) + 2
@@ -147,27 +186,21 @@ def check_documents(
     found = scan(documents, engine=Engine(workers=None if len(documents) > MANY else 1))
     flagged = tuple(finding.id for finding in found.flagged)
     keys = recommend_policy([passage for passage in passages if passage.id not in flagged], roots)
-    examples, corpus = make_examples(passages, flagged, questions)
-    model = load_best_reader(reader)
-    guard, retrieve = Guard(generator=model, sources=Sources(keys)), retrieval(examples, corpus)
-    answering = Vanilla(generator=model) if model is not None and isinstance(retrieve, InMemory) else None
-
-    def measure(step: str, done: int, seen: Sequence[Retrieved | None]) -> list[dict[str, Any]]:
-        progress(done, total, step)
-        return [measure_case(e, one, guard, answering) for e, one in zip(examples, seen) if one is not None]
-
-    clean = measure("without an attack", 1, list(retrieve.clean()) if examples else [])
-    outcomes = [
-        Outcome.of(attack, owner, measure(f"{attack}, {owner}", done, list(retrieve.attacked(attack, owner))))
-        for done, (attack, owner) in enumerate(steps if examples else (), 2)
-    ]
+    asked, model = make(passages, flagged, questions), load_best_reader(reader)
+    defended = Guard(generator=model, sources=Sources(keys)), None if model is None else Vanilla(generator=model)
+    progress(1, total, "without an attack")
+    clean = asked.clean(*defended) if len(asked) else []
+    outcomes = []
+    for done, (attack, owner) in enumerate(steps if len(asked) else (), 2):
+        progress(done, total, f"{attack}, {owner}")
+        outcomes.append(Outcome.of(attack, owner, asked.attacked(attack, owner, *defended)))
     progress(total, total, "done")
     rows = count_origins(passages, keys).rows()
     return CheckResult(
         source=source,
         documents=len(passages),
         unread=unread,
-        questions=len(examples),
+        questions=len(asked),
         reader=model is not None,
         flagged=flagged,
         findings=tuple((f.id, f.suspicion, tuple(map(plain, f.reasons))) for f in found.findings[:MAX_FINDINGS]),

@@ -10,19 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
+from unpoison.check.check import CheckResult, check_documents, folder_names
+from unpoison.check.page import check_page, checked, code_lines, headline, sections
 from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show
 from unpoison.cli.options import argument, option
+from unpoison.core.registry import from_laboratory
 from unpoison.errors import InputError, OptionError
 from unpoison.io.output import check_output
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import describe_source
 from unpoison.scan.sources import read_documents
-from unpoison_lab.check.check import CheckResult, check_documents, folder_names
-from unpoison_lab.check.live import check_system, is_target_file
-from unpoison_lab.check.page import check_page, checked, code_lines, headline, sections
-from unpoison_lab.cli.redteam import report_removal
-from unpoison_lab.redteam.http_client import Hosts
 
 __all__ = ["EXAMPLES", "check"]
 
@@ -104,7 +102,8 @@ def check(
     ] = None,
 ) -> None:
     """Check documents or a running RAG: which documents look planted, and which attacks would succeed."""
-    live = source.startswith(("http://", "https://")) or is_target_file(source)
+    is_target_file = source.lower().endswith((".yaml", ".yml")) and Path(source).is_file()
+    live = source.startswith(("http://", "https://")) or is_target_file
     if not live and (plant or ask or model or may_test):
         raise OptionError(
             "--plant, --ask, --model and --i-may-test are for a running system; give its address, such as "
@@ -114,10 +113,11 @@ def check(
         check_output(path, source)
     count = questions or (QUESTIONS_LIVE if plant else QUESTIONS)
     options: dict[str, Any] = {"questions": count, "reader": reader}
-    with progress() as advance, report_removal(journal):
+    with progress() as advance:
         if live:
+            check_system = from_laboratory("checks", "system", "checking a running system")
             given: dict[str, Any] = {"journal": journal, "plant": plant, "model": model, "ask": ask or ()}
-            result = check_system(source, hosts=Hosts(may_test or ()), progress=advance, **given, **options)
+            result: CheckResult = check_system(source, may_test or (), progress=advance, **given, **options)
         else:
             result = _check_documents(source, ignore or [], progress=advance, **options)
     if policy is not None:

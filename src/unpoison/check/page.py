@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 
 from unpoison.algorithms.intervals import Estimate
+from unpoison.check.check import ATTACKS, OWNERS, CheckResult, Outcome
 from unpoison.report.document import Section, Table, document
 from unpoison.utils.extras import install_command
 from unpoison.utils.plain_text import count_noun
-from unpoison_lab.check.cases import ATTACKS, OWNERS
-from unpoison_lab.check.check import CheckResult, Outcome
 
 __all__ = ["check_page", "code_lines", "headline", "sections"]
 
@@ -108,8 +107,8 @@ def _table(result: CheckResult, title: str, plain: str, guard: str) -> Table:
         shares = [share for name in (plain, guard) if (share := getattr(one, name, None)) is not None and share.defined]
         return f"{' → '.join(str(share.hits) for share in shares)} of {shares[0].count}" if shares else "-"
 
-    rows = tuple((words, *(cell(attack, owner) for owner in OWNERS)) for attack, (words, _) in ATTACKS.items())
-    return Table(title, ("what is planted", *(words for _, words in OWNERS.values())), rows)
+    rows = tuple((words, *(cell(attack, owner) for owner in OWNERS)) for attack, words in ATTACKS.items())
+    return Table(title, ("what is planted", *OWNERS.values()), rows)
 
 
 def _behind(one: Outcome, *, answered: bool) -> Estimate:
@@ -123,7 +122,7 @@ def _worst(outcomes: Sequence[Outcome], *, answered: bool) -> Outcome | None:
 
 
 def _sentence(worst: Outcome, *, answered: bool) -> str:
-    words = f"{ATTACKS[worst.attack][0]}, {OWNERS[worst.owner][1]}"
+    words = f"{ATTACKS[worst.attack]}, {OWNERS[worst.owner]}"
     share = _of(_behind(worst, answered=answered), "questions")
     reached = f"reaches the model for {worst.plain.hits:,} of {worst.plain.count:,} without a defense"
     if answered:

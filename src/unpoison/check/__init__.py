@@ -1,0 +1,1 @@
+"""Checks documents: what looks planted, who is there, a policy, and what attacks on them would do."""
