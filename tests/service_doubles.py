@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 from fastapi.testclient import TestClient
 
-from unpoison.core.verdicts import spans_of
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence, spans_of
 from unpoison.defenses.base import Defense
 from unpoison.models.requests import Flow, generate
-from unpoison.types import Evidence, Passage, Query, Screening
 
 Serving = Callable[..., TestClient]
 """The fixture `serving`: a client of a new application; the arguments are those of `create_app`."""

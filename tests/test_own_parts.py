@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from unpoison.cli import app
 from unpoison.core import registry
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard import Guard
@@ -22,14 +24,13 @@ from unpoison.models import ExtractiveReader, FakeEncoder, LexicalNLI
 from unpoison.models.loading import load_encoder, load_generator, load_nli
 from unpoison.models.requests import Encode, Generate, encode
 from unpoison.serve import create_app
-from unpoison.types import Evidence, Screening
 from unpoison_lab.attacks.base import Attack, DirectAttack, Target
 from unpoison_lab.evaluation.scenarios import Scenario
 
 OWN = '''
 from unpoison_lab.attacks.base import DirectAttack
 from unpoison.defenses.base import Defense
-from unpoison.types import Screening
+from unpoison.core.screenings import Screening
 
 
 class Shortest(Defense):

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from unpoison import Grada, Guard, Sources, UnpoisonError, load_defense
 from unpoison.cli import app
 from unpoison.core import registry
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.models.requests import Flow
-from unpoison.types import Passage, Query, Screening
 
 TEXTS = ["The bridge was built in 1902.", "The bridge is 300 metres long."]
 

@@ -30,9 +30,9 @@ from benchmarks.quality.headline_pages import FILE, ROOT, bring_up_to_date, load
 from benchmarks.training.guard_data import Sample
 from unpoison import Guard, __version__
 from unpoison.core.registry import create
+from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.models import load_encoder
-from unpoison.types import Screening
 from unpoison_lab.evaluation.runs import CellTally, tally
 
 FEW = 8

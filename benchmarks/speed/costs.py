@@ -25,9 +25,9 @@ from typing import Any
 
 import yaml
 
+from unpoison.core.answers import Reply
 from unpoison.models.prompts import Prompt
 from unpoison.runtime.driver import Limits
-from unpoison.types import Reply
 from unpoison_lab.evaluation.contexts import Context, clean_contexts
 from unpoison_lab.evaluation.datasets import load, load_passages
 from unpoison_lab.evaluation.scenarios import Scenario

@@ -21,9 +21,9 @@ from benchmarks.training.guard_forms import claimed, corrected, in_form, tailed
 from benchmarks.training.guard_texts import agreeing, answered, brief, joined, padded, snippet
 from benchmarks.training.split import held_out as held_out_of
 from benchmarks.training.split import share_of
+from unpoison.core.passages import Passage
 from unpoison.core.registry import create
 from unpoison.errors import InputError
-from unpoison.types import Passage
 from unpoison_lab.attacks.base import contains_answer, with_question
 from unpoison_lab.evaluation.contexts import Context, nearest, text_key
 from unpoison_lab.evaluation.datasets import load, load_passages

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.training.guard_data import Sample, drawn_sample
 from benchmarks.training.split import rows, share_of
-from unpoison.types import Passage
+from unpoison.core.passages import Passage
 from unpoison_lab.evaluation.contexts import nearest
 
 __all__ = ["harmless_texts", "manual_samples"]

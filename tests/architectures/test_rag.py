@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from unpoison import Defense, Guard, Passage, Query, Rag, Vanilla
+from unpoison.core.screenings import Screening
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnknownNameError
 from unpoison.io.rows import load_sample
 from unpoison.models import FakeEncoder, ScriptedGenerator
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever
-from unpoison.types import Screening
 
 QUESTION = "which city has the museum of the warship Vasa"
 CLEAN = [

@@ -17,9 +17,9 @@ from unpoison import Grada
 from unpoison.batch import BatchScreener, run
 from unpoison.batch import runner as runner_module
 from unpoison.batch.runner import usual_workers, waits
+from unpoison.core.answers import Reply
 from unpoison.errors import InputError, OptionError, UnknownNameError
 from unpoison.io.rows import Row
-from unpoison.types import Reply
 
 
 @pytest.fixture

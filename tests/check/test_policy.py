@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from unpoison.check.check import policy_text, recommend_policy
+from unpoison.core.passages import Passage
 from unpoison.sources.sources import Sources
-from unpoison.types import Passage
 
 
 def passages(*sources: str | None) -> list[Passage]:

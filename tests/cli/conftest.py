@@ -14,9 +14,11 @@ from typer.testing import CliRunner
 
 from unpoison.cli import app
 from unpoison.core import registry
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense
 from unpoison.models.requests import Flow
-from unpoison.types import Evidence, Passage, Query, Screening
 
 ROWS = [
     {

@@ -11,8 +11,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from unpoison.cli import app
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.scan.audit_log import AuditLog
-from unpoison.types import Passage, Query, Screening
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
 

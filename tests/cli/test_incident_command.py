@@ -10,8 +10,9 @@ import pytest
 
 from scan.test_incident import QUESTION as CITY
 from scan.test_incident import TEXTS
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.scan.audit_log import AuditLog
-from unpoison.types import Passage, Query, Screening
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
 

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.core.answers import Belief, BeliefUpdate, Weights
+from unpoison.core.answers import Answer, Belief, BeliefUpdate, Call, Weights
 from unpoison.core.codec import json_entries, to_row
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Contest, Evidence, Rival, Span, Verdict
 from unpoison.errors import InputError
-from unpoison.types import Answer, Call, Contest, Evidence, Passage, Query, Rival, Screening, Span, Verdict
 
 shares = st.floats(0, 1)
 words = st.text(max_size=12)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
 from unpoison import Passage, Query, Screening, Verdict
-from unpoison.core.verdicts import cuts_of, merge_spans, spans_of, without
+from unpoison.core.verdicts import Span, cuts_of, merge_spans, spans_of, without
 from unpoison.text.canonical import canonical
-from unpoison.types import Span
 
 GOOD = {"start": 1, "end": 3, "probability": 0.5, "reason": "why"}
 TEXT = "One is here. Two is b\u200bad. Three is here."

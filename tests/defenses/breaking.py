@@ -13,8 +13,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from unpoison.core.answers import Answer
 from unpoison.defenses.base import Defense
-from unpoison.types import Answer
 
 __all__ = ["Break", "breaks", "changed"]
 

@@ -5,10 +5,10 @@ import pytest
 
 from model_doubles import FakeLanguageModel
 from unpoison import Grada, Vanilla
+from unpoison.core.answers import Reply
 from unpoison.defenses.vanilla import NoRag
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.types import Reply
 from unpoison_lab.baselines.perplexity import Perplexity, perplexity
 
 TEXTS = ["a", "b", "c"]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unpoison.core.passages import Passage, Query
 from unpoison.core.verdicts import Claim, disagreement
 from unpoison.defenses.guard.claims import Findings, claims_of
 from unpoison.defenses.guard.statements import DOUBT, UNLIKELY, Statement, read_statements
@@ -16,7 +17,6 @@ from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
-from unpoison.types import Passage, Query
 
 QUESTION = "which city has the museum of the warship Vasa"
 

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from unpoison import Rag, Vote
 from unpoison.cli import app
+from unpoison.core.answers import guarantee_sentence
 from unpoison.defenses.vote import withhold_unproved
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.retrieval import BM25Retriever
-from unpoison.types import guarantee_sentence
 
 QUESTION = "where is the tower"
 PARIS = [f"The tower is in Paris, says guide {i}." for i in range(5)]

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from defenses.breaking import breaks
 from unpoison import Guard, Radar, Vote
+from unpoison.core.answers import Answer, Reply
 from unpoison.defenses.base import Defense
 from unpoison.defenses.robustrag import RobustRag
 from unpoison.defenses.robustrag_decoding import RobustRagDecoding
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.text.answer_forms import form
-from unpoison.types import Answer, Reply
 from unpoison_lab.ablations import GuardAblation
 from unpoison_lab.baselines.madam import Madam
 from unpoison_lab.baselines.reliabilityrag import ReliabilityRag

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Grada, Guard, Screening
+from unpoison.core.verdicts import Contest
 from unpoison.defenses.guard.contest import MAX_CONTESTS, MAX_SHOWN_CHARS, ReadAnswers, contests, copy_frames
 from unpoison.defenses.guard.statements import MAX_READ
 from unpoison.errors import ModelError
@@ -22,7 +23,6 @@ from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.text.answers import Relation, relation
-from unpoison.types import Contest
 
 QUESTION = "what is the refund window"
 SHOP = [

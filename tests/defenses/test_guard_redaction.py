@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from text.test_canonical import PIECES
 from unpoison import Grada, Guard, Passage, Rag
 from unpoison.core.reasons import Reason
+from unpoison.core.verdicts import Span
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redact_passages, suspicious_spans
 from unpoison.injections import DETECTOR, STRONG, THRESHOLD, Detection
 from unpoison.injections.cutting import RESIDUE, WithoutInjections, without_injections
@@ -20,7 +21,6 @@ from unpoison.models import ScriptedGenerator
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.text.canonical import canonical
-from unpoison.types import Span
 
 QUERY = "where do the sharks play in san jose"
 TEXTS = [

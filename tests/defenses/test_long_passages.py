@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from unpoison import Grada, Guard, RagDefender
+from unpoison.core.passages import Passage
 from unpoison.integrations.screener import DocumentScreener, passage
 from unpoison.screener.admission import LONG
 from unpoison.serve import Bounds
-from unpoison.types import Passage
 
 QUERY = "where is the museum of the Vasa"
 SHORT = [

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from unpoison import Radar
+from unpoison.core.answers import Reply
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.types import Reply
 
 QUESTION = "Who wrote it?"
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
 from unpoison.defenses.robustrag_decoding import RobustRagDecoding, secure_token
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import Prompt
-from unpoison.types import Reply
 
 ROWS = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1]])
 ALONE = np.array([[0.0, 0.0, 1.0]])

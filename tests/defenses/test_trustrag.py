@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, TrustRag
+from unpoison.core.answers import Reply
 from unpoison.defenses.trustrag import group_filter, reference_filter
 from unpoison.errors import MissingExtraError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.types import Reply
 from unpoison_lab.ablations import TrustRagAblation
 
 WORKED = np.array([[1, 0, 0], [0.99, 0.1, 0], [0.98, 0, 0.1], [0, 1, 0], [0, 0.1, 1]])

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison import Passage, Sources, Vote
+from unpoison.core.answers import Answer
 from unpoison.defenses.voices import Voice, those_that_count, voices_of
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.screener.admission import Selection, select_passages
-from unpoison.types import Answer
 
 KNOWN = {"known": ["a.example", "b.example", "c.example", "d.example"]}
 QUESTION = "which city"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unpoison import Passage, Vote
+from unpoison.core.answers import Reply
 from unpoison.defenses.isolation import is_isolated
 from unpoison.models import ScriptedGenerator
 from unpoison.models.cache import CachedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.types import Reply
 
 
 def echo(prompt: Prompt) -> str:

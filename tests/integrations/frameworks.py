@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import spans_of
 from unpoison.defenses.base import Defense
 from unpoison.models.requests import Flow
-from unpoison.types import Passage, Query, Screening
 
 QUERY = "where do the sharks play in san jose"
 TEXTS = [

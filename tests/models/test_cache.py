@@ -8,13 +8,13 @@ import sqlite3
 import numpy as np
 import pytest
 
+from unpoison.core.answers import Reply
 from unpoison.errors import InputError, ModelError, OptionError, StoreError
 from unpoison.models import CachedEncoder, CachedGenerator, FakeEncoder, LexicalEncoder, ScriptedGenerator
 from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, Models
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import arun, run
-from unpoison.types import Reply
 
 PROMPT = answer_prompt("Where?", ["Here."])
 

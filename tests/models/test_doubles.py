@@ -7,10 +7,10 @@ import asyncio
 import numpy as np
 import pytest
 
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import answer_prompt
-from unpoison.types import Reply
 
 PROMPT = answer_prompt("Where?", ["Here."])
 

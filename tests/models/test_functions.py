@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError
 from unpoison.models import FunctionGenerator
 from unpoison.models.prompts import Message, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import Limits, arun, run
-from unpoison.types import Reply
 
 PROMPT = answer_prompt("who?", ["Ann did it."])
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from servers import serving
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError
 from unpoison.models import AnthropicGenerator, CachedGenerator, OpenAIGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import StreamingGenerator
-from unpoison.types import Reply
 
 PROMPT = Prompt("free", "s", "where")
 WORDS = ["in", " Paris,", " on", " the", " Seine"]

@@ -9,12 +9,14 @@ from fastapi.testclient import TestClient
 
 from hostile_texts import LINK, PAYLOAD, check, hostile
 from unpoison import Guard
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Claim, Contest, Evidence, Rival, Span
 from unpoison.defenses.base import Defense
 from unpoison.models import ScriptedGenerator
 from unpoison.models.requests import Flow
 from unpoison.serve import create_app
 from unpoison.sources import Sources
-from unpoison.types import Claim, Contest, Evidence, Passage, Query, Rival, Screening, Span
 
 FIELDS = {name: hostile(name) for name in ("text", "title", "source", "id")}
 BODY = {

@@ -8,9 +8,11 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Evidence
 from unpoison.report.document import document
 from unpoison.report.rendering import excerpt, explain, plain
-from unpoison.types import Evidence, Passage, Query, Screening
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"

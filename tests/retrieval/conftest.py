@@ -14,8 +14,8 @@ import pytest
 
 from beliefs.conftest import PostgresServer
 from needs import need
+from unpoison.core.passages import Passage
 from unpoison.models import FakeEncoder
-from unpoison.types import Passage
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.algorithms.bm25 import bm25
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError
 from unpoison.retrieval import BM25Retriever, Retriever
 from unpoison.retrieval.bm25 import BM25Index
 from unpoison.text.tokens import stems
-from unpoison.types import Passage
 
 TEXTS = [
     "Bananas grow in the tropics.",

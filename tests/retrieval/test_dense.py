@@ -8,13 +8,13 @@ from hypothesis.extra.numpy import arrays
 
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import DenseRetriever
 from unpoison.retrieval import dense as module
 from unpoison.retrieval.base import unit_rows
 from unpoison.retrieval.dense import nearest
-from unpoison.types import Passage, Query
 
 NUMBERS = st.one_of(
     st.just(0.0), st.floats(-(2.0**99), 2.0**99, width=32, allow_subnormal=False), st.floats(-2, 2, width=32)

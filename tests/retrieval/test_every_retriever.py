@@ -13,12 +13,12 @@ import pytest
 from needs import need
 from retrieval.stores import STORES
 from unpoison import Rag, Screening, Sources
+from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, MissingExtraError, OptionError
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever, LangChainStore, Retriever, StoreRetriever
 from unpoison.retrieval.faiss import FaissStore
 from unpoison.retrieval.pgvector import PgvectorStore
 from unpoison.scan.stores import open_vector_store
-from unpoison.types import Passage, Query
 from unpoison.utils.extras import install_command
 
 KINDS = ("bm25", "dense", "hybrid", "chroma", "faiss", "qdrant", "pgvector", "langchain")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from retrieval.stores import COUNT, ROWS, STORES, VECTORS, Open, open_chroma, open_pgvector
+from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import StoreRetriever
@@ -20,7 +21,6 @@ from unpoison.scan.documents import Document
 from unpoison.scan.quarantine import earlier_moves, move
 from unpoison.scan.sources import read_documents
 from unpoison.scan.stores import KINDS, open_store
-from unpoison.types import Passage, Query
 
 IDS = [row["id"] for row in ROWS]
 NEW = {"id": "new", "text": "another text", "title": "Another", "source": "https://new.example"}

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from unpoison.core.passages import Passage, Query
 from unpoison.errors import OptionError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever
 from unpoison.retrieval.hybrid import reciprocal_rank_fusion
-from unpoison.types import Passage, Query
 
 
 def ranking(*names: str) -> list[Passage]:

@@ -15,6 +15,7 @@ import pytest
 
 from model_doubles import FakeCrossEncoder
 from unpoison import Guard
+from unpoison.core.answers import Reply
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError
 from unpoison.models import FakeEncoder, FakeNLI, FunctionGenerator, ScriptedGenerator
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
@@ -32,7 +33,6 @@ from unpoison.models.requests import (
     likelihood,
 )
 from unpoison.runtime.driver import Limits, arun, run
-from unpoison.types import Reply
 
 
 def run_asynchronously(*arguments: Any) -> Any:

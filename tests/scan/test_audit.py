@@ -13,6 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scan.corpora import audited
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.errors import InputError
 from unpoison.scan import audit as module
 from unpoison.scan.audit import Audit, read_event
@@ -20,7 +23,6 @@ from unpoison.scan.audit_log import entry
 from unpoison.scan.audit_report import audit_page
 from unpoison.sources import Sources
 from unpoison.sources.allow import text_hash
-from unpoison.types import Answer, Passage, Query, Screening
 
 HOUR = 3600
 START = 1_770_000_000

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.errors import InputError
 from unpoison.io.output import is_last_line_ended
 from unpoison.scan.audit import Audit
 from unpoison.scan.audit_log import AuditLog
-from unpoison.types import Passage, Query, Screening
 from unpoison.utils.files import lock_file
 
 
@@ -60,7 +61,8 @@ def test_a_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from unpoison.scan.audit_log import AuditLog
-from unpoison.types import Passage, Query, Screening
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 with AuditLog(sys.argv[1], texts="keep") as log:
     for number in range(100):
         query = Query(f"{sys.argv[2]}-{number}")

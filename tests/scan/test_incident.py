@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from unpoison.core.passages import Passage
 from unpoison.models import ScriptedGenerator
 from unpoison.scan.incident import DocumentVerdict, trace
 from unpoison.scan.statements import claim, says, statements
-from unpoison.types import Passage
 
 QUESTION = "which city has the museum of the Vasa"
 TEXTS = [

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scan.corpora import honest, planted, towns
+from unpoison.core.verdicts import Span
 from unpoison.errors import InputError, OptionError
 from unpoison.scan import Document, Scan, scan
 from unpoison.scan.collection import collect_documents
 from unpoison.scan.engine import Engine
 from unpoison.scan.findings import Finding
 from unpoison.scan.report import sarif
-from unpoison.types import Span
 
 
 @pytest.fixture(scope="module")

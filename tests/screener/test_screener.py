@@ -11,9 +11,9 @@ import pytest
 
 from unpoison import Guard, Radar, Sources, Vanilla
 from unpoison.beliefs import MemoryBeliefs
+from unpoison.core.answers import Answer
 from unpoison.defenses.base import Defense
 from unpoison.models import ScriptedGenerator
-from unpoison.types import Answer
 
 QUERY = "when was the Vasa salvaged"
 PASSAGES = [

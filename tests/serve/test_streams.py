@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from service_doubles import Marked, Serving, body, later, problem
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.screener.streaming import Event
 from unpoison.serve import Bounds, routes
-from unpoison.types import Reply
 
 
 class Speaking(ScriptedGenerator):

@@ -12,10 +12,11 @@ import pytest
 
 from service_doubles import POISONED, Asking, Held, Marked
 from unpoison import Guard
+from unpoison.core.passages import Passage, Query, as_passages
+from unpoison.core.screenings import Screening
 from unpoison.models import FunctionGenerator
 from unpoison.models.requests import Flow
 from unpoison.serve.work import CLIENT, LONG, MIN_CHARACTERS, Work, warm_up
-from unpoison.types import Passage, Query, Screening, as_passages
 
 QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
 

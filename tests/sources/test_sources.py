@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from unpoison import Passage, Sources
+from unpoison.core.answers import Reply
 from unpoison.errors import InputError, OptionError
 from unpoison.sources.trust import FRESH
-from unpoison.types import Reply
 
 DAY = date(2026, 3, 1)
 

@@ -26,7 +26,7 @@ from unpoison.errors import InputError, clip
 from unpoison.scan.web_page import concealed_texts
 from unpoison.utils.files import write_file
 
-__all__ = ["LockFile", "McpGate", "identity_of", "look_of", "plain_method", "safe_name", "tool_hash"]
+__all__ = ["LockFile", "McpGate", "identity_of", "look_of", "plain_method", "tool_hash"]
 
 MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
 """Maximum number of a server's tools, and characters of one definition."""

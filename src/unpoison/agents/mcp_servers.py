@@ -23,7 +23,6 @@ __all__ = [
     "CHUNK",
     "HttpServer",
     "Key",
-    "Message",
     "MessageLines",
     "Server",
     "StdioServer",

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Concentration", "concentration", "top_pair_frequency", "top_terms"]
+__all__ = ["concentration", "top_pair_frequency", "top_terms"]
 
 TOLERANCE = 1e-6
 """Smaller differences are rounding errors of float32 embeddings, which must decide nothing."""

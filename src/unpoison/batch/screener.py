@@ -20,7 +20,7 @@ from unpoison.io.file_rows import FileRow, Source, json_line
 from unpoison.io.rows import Row, with_results
 from unpoison.runtime.driver import Limits
 
-__all__ = ["MAX_ROWS", "BatchScreener", "Finished", "Part", "RowResults", "cut"]
+__all__ = ["MAX_ROWS", "BatchScreener", "Finished", "Part", "cut"]
 
 MAX_ROWS = 64
 """Rows of one part."""

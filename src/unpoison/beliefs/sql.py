@@ -18,7 +18,7 @@ from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 from unpoison.utils.sqlite import Connected, connect, explain_errors
 
-__all__ = ["PostgresBeliefs", "SqlBeliefs", "SqliteBeliefs"]
+__all__ = ["PostgresBeliefs", "SqliteBeliefs"]
 
 _COLUMNS = "answer, support, conflict, query, version, created, updated"
 _INSERT = f"""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.core.codec import JsonRecord
+from unpoison.core.passages import Passage
 from unpoison.core.registry import from_laboratory
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
@@ -24,9 +25,8 @@ from unpoison.scan.scanner import scan
 from unpoison.sources.origins import is_shared
 from unpoison.sources.policy import is_exact
 from unpoison.sources.sources import Sources, Tally
-from unpoison.types import Passage
 
-__all__ = ["ATTACKS", "OWNERS", "Cases", "CheckResult", "LiveFacts", "Outcome", "check_documents", "folder_names"]
+__all__ = ["ATTACKS", "OWNERS", "CheckResult", "LiveFacts", "Outcome", "check_documents", "folder_names"]
 
 ATTACKS = {
     "lie": "a plain lie in an ordinary page",

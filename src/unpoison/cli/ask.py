@@ -32,6 +32,7 @@ from unpoison.cli.options import (
     option,
 )
 from unpoison.core import registry
+from unpoison.core.answers import Answer
 from unpoison.defenses import load_defense
 from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import OptionError
@@ -40,9 +41,6 @@ from unpoison.io.output import Writer
 from unpoison.io.rows import Row, answer_fields, open_stream, with_results
 from unpoison.models.loading import best_reader, can_write
 from unpoison.runtime.driver import Limits
-from unpoison.types import Answer
-
-__all__ = ["EXAMPLES", "ask"]
 
 MAX_CALLS = 32
 """Model calls at the same time, over all rows."""

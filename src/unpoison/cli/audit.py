@@ -21,8 +21,6 @@ from unpoison.scan.documents import moment
 from unpoison.sources.sources import Sources
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["ALERT", "EXAMPLES", "audit"]
-
 ALERT = 3
 """The exit status of an alert."""
 

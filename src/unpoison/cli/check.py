@@ -22,8 +22,6 @@ from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import describe_source
 from unpoison.scan.sources import read_documents
 
-__all__ = ["EXAMPLES", "check"]
-
 LIVE = "A running system"
 """The heading of its options."""
 MAX_NAMED = 5

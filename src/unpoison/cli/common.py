@@ -23,9 +23,7 @@ from unpoison.utils.plain_text import count_noun
 from unpoison.utils.threads import parallel_map
 
 __all__ = [
-    "MAX_PASSAGES",
     "RowCounts",
-    "RowOutcome",
     "cache_replies",
     "learn_sources",
     "outcomes",

@@ -8,12 +8,14 @@ from textwrap import wrap
 
 from unpoison import Guard, Sources
 from unpoison.core import registry
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage
+from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.io.rows import Row, load_sample
 from unpoison.report.rendering import excerpt, plain
-from unpoison.types import Answer, Passage, Screening
 
-__all__ = ["EXAMPLES", "demo", "plant"]
+__all__ = ["plant"]
 
 EXAMPLES = """\b
 Examples:

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from unpoison.core.answers import Answer
+from unpoison.core.screenings import Screening
 from unpoison.report.rendering import STATUS, claim_line, excerpt, plain
-from unpoison.types import Answer, Screening
 from unpoison.utils.plain_text import count_noun
 
 if TYPE_CHECKING:

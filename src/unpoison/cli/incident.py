@@ -22,8 +22,6 @@ from unpoison.retrieval.bm25 import BM25Retriever
 from unpoison.scan.incident import SENTENCES, DocumentVerdict, Incident, trace
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["EXAMPLES", "incident"]
-
 EXAMPLES = """\b
 Examples:
   unpoison incident --passages answered.jsonl --row 17

@@ -19,8 +19,6 @@ from unpoison.errors import OptionError, clip
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["EXAMPLES", "mcp_proxy"]
-
 EXAMPLES = """\b
 Examples:
   unpoison mcp-proxy -- npx -y some-mcp-server

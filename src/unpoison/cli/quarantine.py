@@ -14,8 +14,6 @@ from unpoison.scan.quarantine import earlier_moves, move, read_decisions
 from unpoison.scan.stores import open_store
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["EXAMPLES", "quarantine"]
-
 EXAMPLES = """\b
 Examples:
   unpoison quarantine documents.jsonl quarantine.jsonl --decisions decisions.json

@@ -28,8 +28,6 @@ from unpoison.scan.sources import read_documents
 from unpoison.sources.sources import Sources
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["EXAMPLES", "scan"]
-
 MAX_NAMED = 1000
 """Unreadable rows and files that are named; the others are counted."""
 

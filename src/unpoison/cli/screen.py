@@ -32,16 +32,14 @@ from unpoison.cli.options import (
     SourcesFile,
     option,
 )
+from unpoison.core.screenings import Screening
 from unpoison.defenses import load_defense
 from unpoison.defenses.guard.checks import calibrate_threshold
 from unpoison.errors import OptionError
 from unpoison.io.files import open_source
 from unpoison.io.output import Writer
 from unpoison.io.rows import with_results
-from unpoison.types import Screening
 from unpoison.utils.plain_text import count_noun
-
-__all__ = ["EXAMPLES", "screen"]
 
 MAX_REPORTED = 20
 """Failures of a file in parts that appear on standard error; the output has all of them."""

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from unpoison.serve.admission import Keys
     from unpoison.serve.bounds import Bounds
 
-__all__ = ["EXAMPLES", "KEY", "serve"]
 
 KEY = "UNPOISON_API_KEY"
 """The environment variable with the key; other users could read it on a command line."""

@@ -28,8 +28,6 @@ from unpoison.sources.policy import Policy
 from unpoison.sources.sources import Sources, Tally
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["sources"]
-
 T = TypeVar("T")
 
 MAX_REPORTED = 20

@@ -13,17 +13,7 @@ from unpoison.errors import InputError, clip
 from unpoison.utils.checks import within
 from unpoison.utils.extras import wired
 
-__all__ = [
-    "MAX_ANSWER",
-    "MAX_QUERY",
-    "Answer",
-    "Belief",
-    "BeliefUpdate",
-    "Call",
-    "Reply",
-    "Weights",
-    "guarantee_sentence",
-]
+__all__ = ["Answer", "Belief", "BeliefUpdate", "Call", "Reply", "Weights", "guarantee_sentence"]
 
 SPARSE = ("details", "belief", "proof", "status")
 """Fields that are omitted from an answer's row if empty."""

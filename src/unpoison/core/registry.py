@@ -27,7 +27,6 @@ from unpoison.utils.extras import wired
 
 __all__ = [
     "BUILT_IN",
-    "Option",
     "create",
     "entry_point",
     "entry_points_of",

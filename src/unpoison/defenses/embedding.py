@@ -11,7 +11,7 @@ from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder, TwoTowers
 from unpoison.models.requests import Flow, encode
 
-__all__ = ["complete_vectors", "embed_passages", "has_refused_embedding"]
+__all__ = ["complete_vectors", "embed_passages"]
 
 MIN_GIVEN = 2
 """Minimum number of given vectors for an estimate of another; with fewer, all texts are encoded."""

@@ -31,7 +31,7 @@ from unpoison.models.requests import Flow
 from unpoison.text.tokens import ENGLISH_318, words
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["Grouping", "Matrix", "RagDefender", "Vectors"]
+__all__ = ["Grouping", "RagDefender"]
 
 Vectors = NDArray[np.float32]
 Matrix = NDArray[np.float64]

@@ -38,7 +38,7 @@ from unpoison.models.requests import Flow, generate
 from unpoison.text.tokens import ENGLISH_318
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["Doubt", "RobustRag", "VotingRule", "doubts", "empty", "keywords", "sets"]
+__all__ = ["RobustRag", "empty", "keywords"]
 
 MAX_DOUBTFUL = 14
 """Maximum of `doubtful`: every subset of the doubtful keywords costs one call."""

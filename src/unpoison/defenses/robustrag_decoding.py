@@ -25,7 +25,7 @@ from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, next_token
 from unpoison.utils.checks import among, at_least, within
 
-__all__ = ["DecodedToken", "RobustRagDecoding", "secure_token", "token_model"]
+__all__ = ["RobustRagDecoding", "secure_token", "token_model"]
 
 MAX_PASSAGES = 100
 """Every step holds one distribution over the vocabulary in memory for each passage."""

@@ -42,7 +42,7 @@ from unpoison.text.tokens import nltk_stems, rouge_l
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.extras import require
 
-__all__ = ["Cluster", "Matrix", "TrustRag", "group_filter", "reference_filter", "reference_overlaps"]
+__all__ = ["Cluster", "TrustRag", "group_filter", "reference_filter", "reference_overlaps"]
 
 Matrix = NDArray[np.float64]
 

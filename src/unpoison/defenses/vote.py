@@ -63,7 +63,7 @@ from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
 from unpoison.utils.checks import at_least
 
-__all__ = ["Poll", "Vote", "answer_by_vote", "answers_by_origin", "count_votes", "need_proof", "withhold_unproved"]
+__all__ = ["Vote", "answer_by_vote", "answers_by_origin", "need_proof", "withhold_unproved"]
 
 
 class Poll(NamedTuple):

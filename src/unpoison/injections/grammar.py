@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from unpoison.injections.rules import PREFIX, Language, Rule, load_grammar, plain_word
 
-__all__ = ["GrammarMatch", "find_injections"]
+__all__ = ["find_injections"]
 
 BETWEEN = "\n.\x00\n\n"
 """Separates texts; no rule matches across it."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-__all__ = ["PREFIX", "Grammar", "Language", "Rule", "load_grammar", "plain_word"]
+__all__ = ["PREFIX", "Language", "Rule", "load_grammar", "plain_word"]
 
 PREFIX = 3
 """Letters by which words with a "*" are indexed; such a word has at least as many."""

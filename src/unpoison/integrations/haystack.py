@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from haystack import Document, component, default_from_dict, default_to_dict
 
+from unpoison.core.passages import Passage
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, clip
 from unpoison.integrations.screener import DocumentScreener, Mode, passage
 from unpoison.scan.audit_log import AuditLog
-from unpoison.types import Passage
 
 __all__ = ["Screen"]
 

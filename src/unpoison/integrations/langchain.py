@@ -16,11 +16,11 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from pydantic import ConfigDict, PrivateAttr
 
+from unpoison.core.passages import Passage
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError, clip, nearest
 from unpoison.integrations.screener import DocumentScreener, Mode, passage
 from unpoison.scan.audit_log import AuditLog
-from unpoison.types import Passage
 
 __all__ = ["ScreenedRetriever", "ScreeningCompressor"]
 

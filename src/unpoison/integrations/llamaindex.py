@@ -15,11 +15,11 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from pydantic import PrivateAttr
 
+from unpoison.core.passages import Passage
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError
 from unpoison.integrations.screener import DocumentScreener, Mode, passage
 from unpoison.scan.audit_log import AuditLog
-from unpoison.types import Passage
 
 __all__ = ["ScreeningPostprocessor"]
 

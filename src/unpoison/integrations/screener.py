@@ -10,7 +10,10 @@ from os import PathLike
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from unpoison.core import registry
+from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Verdict
 from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard.guard import UNREAD
@@ -19,10 +22,9 @@ from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.admission import LONG, overlong
 from unpoison.sources.allow import Allowed
 from unpoison.sources.fields import metadata_of, source_in
-from unpoison.types import Passage, Query, Screening, Verdict
 from unpoison.utils.checks import among
 
-__all__ = ["DocumentScreener", "Mode", "passage", "readable"]
+__all__ = ["DocumentScreener", "Mode", "passage"]
 
 
 D = TypeVar("D")

@@ -19,8 +19,6 @@ from typing import IO, Any, NoReturn, Protocol
 from unpoison.errors import InputError, clip
 
 __all__ = [
-    "ANSWERS",
-    "COLUMNS",
     "MAX_LINE",
     "FileRow",
     "Source",

@@ -10,12 +10,13 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Self
 
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.files import open_source
-from unpoison.types import Answer, Passage, Query, as_passages
 
-__all__ = ["TIMES", "Row", "answer_fields", "load_sample", "moment_of", "open_stream", "steps_of", "with_results"]
+__all__ = ["Row", "answer_fields", "load_sample", "moment_of", "open_stream", "with_results"]
 
 QUERY_FIELDS = ("query", "question", "user_input")
 """Fields with the question; the first match wins, the last is that of RAGAS."""

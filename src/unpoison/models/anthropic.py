@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, clip
 from unpoison.models.checkpoints import model_name
 from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client, make_reply
-from unpoison.types import Reply
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import (
@@ -28,7 +29,6 @@ from unpoison.models.protocols import (
     TokenByToken,
     TwoTowers,
 )
-from unpoison.types import Reply
 from unpoison.utils.copies import Remade
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.sqlite import connect, explain_errors, transaction

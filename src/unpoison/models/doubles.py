@@ -20,9 +20,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.prompts import Prompt
-from unpoison.types import Reply
 from unpoison.utils.copies import CopyableLock
 
 __all__ = [

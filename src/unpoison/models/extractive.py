@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from unpoison.core.answers import Reply
 from unpoison.injections import DETECTOR, THRESHOLD
 from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task, informative
 from unpoison.text.questions import ParsedQuestion, read_question
 from unpoison.text.sentences import STOP_WORDS, Sentence, split
-from unpoison.types import Reply
 
 __all__ = ["ABSTENTION", "ExtractiveReader", "has_injection"]
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError
 from unpoison.models.checkpoints import NamedModel, checkpoint_errors, load_pretrained, model_name, softmax
 from unpoison.models.prompts import Prompt
-from unpoison.types import Reply
 from unpoison.utils.checks import at_least, within
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable

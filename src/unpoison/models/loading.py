@@ -16,6 +16,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, TypeAlias, TypeVar, cast
 
+from unpoison.core.answers import Reply
 from unpoison.core.registry import entry_point, names, read_options, split_options
 from unpoison.errors import ModelError, OptionError, clip, nearest
 from unpoison.models.prompts import Message, Prompt
@@ -27,7 +28,6 @@ from unpoison.models.protocols import (
     Models,
     NLIModel,
 )
-from unpoison.types import Reply
 from unpoison.utils.threads import on_thread
 
 __all__ = [

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import NamedModel, model_name
 from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client, make_reply
-from unpoison.types import Reply
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable

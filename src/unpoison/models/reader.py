@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, has_injection
 from unpoison.models.passage_reader import THRESHOLD, PassageReader
 from unpoison.models.prompts import Prompt, Task, informative
 from unpoison.text.answers import relation
 from unpoison.text.questions import read_question
 from unpoison.text.sentences import sentence_of
-from unpoison.types import Reply
 from unpoison.utils.plain_text import encodable
 
-__all__ = ["GivenAnswer", "Reader", "alike", "central", "heaviest_group", "load_base_reader", "load_reader"]
+__all__ = ["GivenAnswer", "Reader", "central", "heaviest_group", "load_base_reader", "load_reader"]
 
 
 class Reader(PassageReader):

@@ -16,10 +16,10 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import finalize
 
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import NamedModel
 from unpoison.models.prompts import Prompt
-from unpoison.types import Reply
 from unpoison.utils.checks import at_least
 from unpoison.utils.plain_text import encodable
 from unpoison.utils.threads import on_thread

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
 from unpoison.errors import ModelError
 from unpoison.models.checkpoints import NamedModel, load_pretrained, model_name
 from unpoison.models.prompts import Prompt
 from unpoison.models.remote import make_reply
-from unpoison.types import Reply
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable

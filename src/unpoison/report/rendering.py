@@ -16,18 +16,7 @@ from unpoison.report.pages import render
 from unpoison.sources.sources import Standing
 from unpoison.utils.plain_text import excerpt, plain
 
-__all__ = [
-    "STATUS",
-    "SourceRow",
-    "claim_line",
-    "excerpt",
-    "explain",
-    "plain",
-    "preview",
-    "sides",
-    "sources_of",
-    "table",
-]
+__all__ = ["STATUS", "claim_line", "excerpt", "explain", "plain", "preview", "sources_of"]
 
 
 MAX_MARKED = 20

@@ -24,11 +24,11 @@ from unpoison.algorithms.ranking import best_first
 from unpoison.core.passages import Passage, Query, as_query
 from unpoison.retrieval.base import Collection, Retriever, by_trust, check_count, depth
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.text.tokens import ENGLISH_33, stems, words
+from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.utils.checks import at_least, within
 from unpoison.utils.copies import CopyableLock
 
-__all__ = ["BM25Index", "BM25Retriever", "english_words", "words_of_any_script"]
+__all__ = ["BM25Index", "BM25Retriever", "english_words"]
 
 Tokenize = Callable[[str], Sequence[str]]
 
@@ -96,11 +96,6 @@ class BM25Index:
 def english_words(text: str) -> list[str]:
     """Tokens as in bm25s and GRADA: lower-cased words of two characters or more, without 33 English stop words."""
     return words(text, ENGLISH_33)
-
-
-def words_of_any_script(text: str) -> list[str]:
-    """The same, with non-ASCII text as in `text.tokens.stems`, because Han and kana have no spaces."""
-    return [part for word in english_words(text) for part in ([word] if word.isascii() else stems(word))]
 
 
 class BM25Retriever(Retriever):

@@ -28,7 +28,7 @@ from unpoison.runtime.jobs import Job, Plan, model_error, plan
 from unpoison.utils.threads import on_thread, start_thread
 from unpoison.utils.tracing import Mark, model_call_span
 
-__all__ = ["Limits", "arun", "as_flow", "as_requests", "result_of", "run"]
+__all__ = ["Limits", "arun", "as_flow", "result_of", "run"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from unpoison.utils.extras import lazy_names
 
 if TYPE_CHECKING:
+    from unpoison.core.verdicts import Span
     from unpoison.scan.documents import Document
     from unpoison.scan.findings import Finding, Scan
     from unpoison.scan.scanner import scan
-    from unpoison.types import Span
 
 _HOMES = {
     "Document": "documents",

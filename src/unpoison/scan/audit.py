@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from scipy.special import bdtrc
 
+from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.core.reasons import PROMPT_INJECTION
+from unpoison.core.screenings import Screening
 from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.report.rendering import excerpt
@@ -24,13 +26,12 @@ from unpoison.scan.audit_report import KINDS, AuditReport, LogCount
 from unpoison.scan.documents import moment
 from unpoison.sources.allow import text_hash
 from unpoison.sources.sources import Sources
-from unpoison.types import Answer, Screening
 from unpoison.utils.checks import at_least
 from unpoison.utils.fences import digest_text
 from unpoison.utils.files import Closing
 from unpoison.utils.plain_text import count_noun
 
-__all__ = ["Audit", "Event", "chance", "read_event"]
+__all__ = ["Audit", "read_event"]
 
 CHANCE = 0.001
 """Maximum probability of a flagged number of drops by chance."""

@@ -18,12 +18,14 @@ from typing import Any, Literal
 import numpy as np
 
 from unpoison import __version__
+from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import PROMPT_INJECTION
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Verdict
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import json_line
 from unpoison.io.output import is_last_line_ended, write_all
-from unpoison.types import Answer, Screening, Verdict
 from unpoison.utils.checks import among
 from unpoison.utils.fences import digest_text
 from unpoison.utils.files import Closing, hold_lock, private

@@ -12,7 +12,7 @@ from unpoison.report.document import Table
 from unpoison.report.pages import render
 from unpoison.report.rendering import excerpt
 
-__all__ = ["KINDS", "AuditReport", "LogCount", "audit_page", "day", "tables"]
+__all__ = ["KINDS", "AuditReport", "LogCount", "audit_page", "tables"]
 
 KINDS = ("question", "document", "source", "author")
 """The kinds of counts; questions come first, because attacked questions flag documents."""

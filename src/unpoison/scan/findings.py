@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.verdicts import Span
 from unpoison.errors import clip
 from unpoison.injections import Injection
 from unpoison.injections.imperatives import VOUCHES
@@ -20,7 +21,6 @@ from unpoison.scan.documents import Document, Unit
 from unpoison.scan.parts import COVERT
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.sources.allow import text_hash
-from unpoison.types import Span
 
 __all__ = ["Finding", "Scan", "ScanEvidence", "findings"]
 

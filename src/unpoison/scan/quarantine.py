@@ -21,7 +21,7 @@ from unpoison.scan.stores import Store
 STARTED, FINISHED = "started", "finished"
 """Entries of a journal at the start of an incident, and at its end, after which moved documents stay."""
 
-__all__ = ["FINISHED", "STARTED", "earlier_moves", "move", "read_decisions"]
+__all__ = ["earlier_moves", "move", "read_decisions"]
 
 AT_ONCE = 100
 """Documents per batch; an interrupted move leaves at most one batch in both stores."""

@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 from unpoison import __version__
+from unpoison.core.verdicts import Span
 from unpoison.report.pages import render
 from unpoison.report.rendering import plain
 from unpoison.scan.findings import Finding, Scan
-from unpoison.types import Span
 
 __all__ = ["page", "sarif"]
 

@@ -32,9 +32,22 @@ from unpoison.scan.neighbours import Positions, stem_codes
 from unpoison.text.analysis import each, words_of
 
 __all__ = [
-    "CLAIM", "COLUMNS", "MIN_STYLE", "TOO_FEW", "WEIGHED", "Imperatives", "ScreeningOdds", "Strengths", "claims",
-    "imperative_signs", "injection_suspicion", "invention_odds", "signs", "strengths", "supported", "weigh",
-]  # fmt: skip
+    "CLAIM",
+    "COLUMNS",
+    "MIN_STYLE",
+    "TOO_FEW",
+    "WEIGHED",
+    "Imperatives",
+    "ScreeningOdds",
+    "claims",
+    "imperative_signs",
+    "injection_suspicion",
+    "invention_odds",
+    "signs",
+    "strengths",
+    "supported",
+    "weigh",
+]
 
 Matrix = NDArray[np.float64]
 

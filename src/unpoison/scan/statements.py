@@ -20,7 +20,7 @@ from unpoison.text.canonical import canonical
 from unpoison.text.questions import read_question
 from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
 
-__all__ = ["MAX_REPLY", "STATED", "Stance", "Suspect", "claim", "says", "statements", "suspects_among"]
+__all__ = ["STATED", "Stance", "Suspect", "claim", "says", "statements", "suspects_among"]
 
 HINT, STATED = 0.25, 0.6
 """Minimum strength of a statement that may be behind an answer, and of one that clearly states it."""

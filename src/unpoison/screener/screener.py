@@ -28,7 +28,7 @@ from unpoison.sources.sources import Sources
 from unpoison.utils.threads import on_thread
 from unpoison.utils.tracing import Mark, span
 
-__all__ = ["Screenable", "Screener"]
+__all__ = ["Screener"]
 
 
 class Screenable(Protocol):

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import merge_spans, spans_at
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.screener.admission import LONG
-from unpoison.types import Passage, Query, Screening
 from unpoison.utils.checks import at_least
 
 __all__ = ["Bounds", "beginnings", "screening_of_all"]

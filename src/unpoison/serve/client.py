@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from unpoison.core.answers import Answer
+from unpoison.core.passages import Passage, Query, as_passages, as_query
+from unpoison.core.screenings import Screening
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnpoisonError, clip
-from unpoison.types import Answer, Passage, Query, Screening, as_passages, as_query
 from unpoison.utils.extras import require
 from unpoison.utils.files import Closing
 

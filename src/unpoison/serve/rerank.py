@@ -19,12 +19,13 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Request
 from pydantic import Discriminator, Tag
 
+from unpoison.core.passages import Query
+from unpoison.core.screenings import Screening
 from unpoison.errors import InputError, clip
 from unpoison.serve.reading import BodyRoute
 from unpoison.serve.replies import Json
 from unpoison.serve.schemas import DocumentsRequest, PassageIn, TextsRequest
 from unpoison.serve.screening_service import OnPoison, ScreeningService, ServiceOfRequest
-from unpoison.types import Query, Screening
 
 __all__ = ["PATHS", "rank_documents", "router"]
 

@@ -17,6 +17,8 @@ from fastapi.responses import Response
 from starlette.responses import StreamingResponse
 
 from unpoison import __version__
+from unpoison.core.answers import Answer
+from unpoison.core.screenings import Screening
 from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
@@ -26,9 +28,8 @@ from unpoison.serve.replies import Json
 from unpoison.serve.schemas import AnswerRequest, ScreenRequest
 from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
 from unpoison.serve.telemetry import CONTENT_TYPE_LATEST
-from unpoison.types import Answer, Screening
 
-__all__ = ["STREAM_GRACE", "event_response", "router"]
+__all__ = ["router"]
 
 router = APIRouter(route_class=BodyRoute)
 

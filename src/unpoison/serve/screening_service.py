@@ -12,6 +12,9 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 from fastapi import Depends, Request
 
 from unpoison.core import registry
+from unpoison.core.answers import Answer, Call
+from unpoison.core.passages import Passage, Query, as_passages
+from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import UnknownNameError
@@ -23,7 +26,6 @@ from unpoison.serve.replies import Refusal
 from unpoison.serve.schemas import PassageIn, ScreenRequest
 from unpoison.serve.telemetry import LogRecord, Metrics
 from unpoison.serve.work import Work
-from unpoison.types import Answer, Call, Passage, Query, Screening, as_passages
 
 __all__ = [
     "OnPoison",

@@ -38,7 +38,7 @@ from unpoison.serve.bounds import Bounds
 from unpoison.serve.telemetry import log_to_stderr
 from unpoison.serve.work import warm_up
 
-__all__ = ["HEAD", "KEEP_ALIVE", "ServerConnection", "address", "listen", "max_connections", "serve"]
+__all__ = ["HEAD", "KEEP_ALIVE", "ServerConnection", "address", "listen", "serve"]
 
 KEEP_ALIVE = 75
 """Seconds between two requests of a connection: longer than the 60 s that proxies keep theirs, so that they end it."""

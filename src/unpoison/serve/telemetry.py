@@ -25,10 +25,11 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from unpoison import __version__
+from unpoison.core.answers import Call
+from unpoison.core.screenings import Screening
 from unpoison.report.rendering import plain
-from unpoison.types import Call, Screening
 
-__all__ = ["CONTENT_TYPE_LATEST", "JsonLines", "LogRecord", "Metrics", "log_bug", "log_to_stderr"]
+__all__ = ["CONTENT_TYPE_LATEST", "LogRecord", "Metrics", "log_bug", "log_to_stderr"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 """Buckets of the histogram: from a screening with given embeddings to an answer of many model calls."""

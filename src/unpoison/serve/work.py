@@ -19,13 +19,15 @@ from functools import partial
 from threading import Condition, Thread
 from typing import Generic, TypeVar
 
+from unpoison.core.answers import Call
+from unpoison.core.passages import Passage, Query
+from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.runtime.driver import arun, run
-from unpoison.types import Call, Passage, Query, Screening
 from unpoison.utils.threads import STOP, settle
 from unpoison.utils.tracing import span
 
-__all__ = ["CLIENT", "FairQueue", "RoundRobin", "ScreenedWork", "Work", "warm_up"]
+__all__ = ["CLIENT", "RoundRobin", "Work", "warm_up"]
 
 T = TypeVar("T")
 

@@ -31,7 +31,6 @@ __all__ = [
     "MAX_PART_WORDS",
     "SHAPES",
     "STOP",
-    "Analysis",
     "Words",
     "analysis",
     "canonical_word",

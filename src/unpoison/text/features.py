@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from unpoison.text.analysis import CAPITAL, MARK, SHAPES, STOP, Words
 
-__all__ = ["COLUMNS", "MAX_RUN_WORDS", "QuestionTerms", "Style", "TextWords", "beside", "ranges", "root", "run_codes"]
+__all__ = ["COLUMNS", "QuestionTerms", "Style", "TextWords", "beside", "ranges", "root", "run_codes"]
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from unpoison.text.analysis import groups
 
-__all__ = ["THRESHOLD", "WINDOW", "Gibberish", "are_frequent", "gibberish", "gibberish_of", "network", "tokens"]
+__all__ = ["THRESHOLD", "WINDOW", "are_frequent", "gibberish", "gibberish_of", "network", "tokens"]
 
 Numbers = NDArray[np.int64]
 

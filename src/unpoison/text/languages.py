@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["FUNCTION_WORDS", "MAX_CHARS", "other_language"]
+__all__ = ["FUNCTION_WORDS", "other_language"]
 
 MAX_CHARS = 4000
 """Maximum characters that are read: the first thousand words reveal the language."""

@@ -13,17 +13,7 @@ from typing import NamedTuple
 
 from unpoison.text.tokens import UNSPACED, without_accents
 
-__all__ = [
-    "PUNCTUATION",
-    "Token",
-    "fold_text",
-    "lower_text",
-    "separate_words",
-    "squad",
-    "tokens",
-    "trim_text",
-    "word_set",
-]
+__all__ = ["Token", "fold_text", "lower_text", "separate_words", "squad", "tokens", "trim_text", "word_set"]
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 """For `str.translate`: deletes ASCII punctuation."""

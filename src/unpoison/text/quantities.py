@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unpoison.text.normalisation import Token, word_set
 from unpoison.text.units import MEASURES, Quantity, near, single, to_count
 
-__all__ = ["Figure", "Moment", "Quantities", "quantities"]
+__all__ = ["Figure", "Moment", "quantities"]
 
 
 class Moment(NamedTuple):

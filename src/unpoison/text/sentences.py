@@ -10,7 +10,7 @@ from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, canonical_word, english_stem
 from unpoison.text.tokens import READ_WORD
 
-__all__ = ["STOP_WORDS", "Sentence", "around", "bare", "sentence_of", "sentences", "split", "stem"]
+__all__ = ["STOP_WORDS", "Sentence", "around", "sentence_of", "sentences", "split", "stem"]
 
 MAX_WORDS = 80
 """Maximum words of a sentence; longer ones are split, so that text without punctuation stays cheap to read."""

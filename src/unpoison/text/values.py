@@ -19,16 +19,7 @@ from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
 from unpoison.text.units import DURATIONS, HAN, HAN_TIMES, Quantity, duration_unit, near, to_count
 
-__all__ = [
-    "Value",
-    "agree",
-    "answers_kind",
-    "find_value",
-    "question_coverage",
-    "several",
-    "values",
-    "without_values",
-]
+__all__ = ["agree", "answers_kind", "find_value", "question_coverage", "several", "values", "without_values"]
 
 MAX_CHARS = 20_000
 """Maximum characters of a text that are searched."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from unpoison.errors import MissingExtraError
 
-__all__ = ["EXTRAS", "REPOSITORY", "install_command", "installed_extras", "lazy_names", "require", "wire", "wired"]
+__all__ = ["EXTRAS", "install_command", "installed_extras", "lazy_names", "require", "wire", "wired"]
 
 EXTRAS = {
     "torch": "torch",

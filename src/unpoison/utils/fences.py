@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-__all__ = ["KEY", "digest_text", "key_file", "marker"]
+__all__ = ["KEY", "digest_text", "marker"]
 
 KEY = "UNPOISON_FENCE_KEY"
 """The environment variable with the secret, for machines that share a reply cache."""

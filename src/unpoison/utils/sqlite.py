@@ -15,7 +15,7 @@ from typing import Any
 from unpoison.errors import InputError, StoreError
 from unpoison.utils.files import private
 
-__all__ = ["Connected", "connect", "explain_errors", "transaction", "write_ahead"]
+__all__ = ["Connected", "connect", "explain_errors", "transaction"]
 
 SCHEMA = 1
 """The schema version of all files."""

@@ -26,7 +26,7 @@ from unpoison.models.requests import Flow, generate, next_token
 from unpoison.text.normalisation import squad
 from unpoison.utils.checks import among, at_least
 
-__all__ = ["Critique", "SelfRag", "best_answer", "critique_prompt", "read_critique"]
+__all__ = ["SelfRag", "best_answer", "read_critique"]
 
 RELEVANCE = {"[Relevant]": 1.0, "[Irrelevant]": 0.0}
 SUPPORT = {"[Fully supported]": 1.0, "[Partially supported]": 0.5, "[No support / Contradictory]": 0.0}

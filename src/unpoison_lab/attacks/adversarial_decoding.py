@@ -20,7 +20,7 @@ from unpoison_lab.attacks.base import Attack, Meter, PoisonText, RetrievalOption
 from unpoison_lab.attacks.claims import claim_failure, claims
 from unpoison_lab.attacks.white_box import CausalModel
 
-__all__ = ["AdversarialDecoding", "Proposer", "TemplateProposer", "readable_score"]
+__all__ = ["AdversarialDecoding", "readable_score"]
 
 
 class Proposer(Protocol):

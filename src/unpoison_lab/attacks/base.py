@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
+from unpoison.core.passages import MAX_PASSAGES
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.loading import GeneratorFunction, as_generator, can_write, load_encoder
 from unpoison.models.prompts import Prompt
@@ -23,7 +25,6 @@ from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.models.requests import Flow, encode, generate
 from unpoison.runtime.driver import Limits, as_flow, result_of, run
 from unpoison.text.normalisation import separate_words
-from unpoison.types import MAX_PASSAGES, Reply
 from unpoison.utils.checks import at_least, flag
 
 __all__ = [

@@ -18,9 +18,7 @@ from unpoison.text.sentences import STOP_WORDS
 from unpoison_lab.attacks.base import Attack, Target, contains_answer
 
 __all__ = [
-    "BARE",
     "STYLES",
-    "WRITER",
     "FalseClaim",
     "claim_failure",
     "claims",

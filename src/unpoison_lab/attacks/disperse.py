@@ -26,7 +26,7 @@ from unpoison_lab.attacks.base import (
 from unpoison_lab.attacks.claims import claim_failure, claims
 from unpoison_lab.attacks.paraphrase import paraphrases, synonyms
 
-__all__ = ["Disperse", "Mixed", "mean_pairwise", "select_diverse", "threshold"]
+__all__ = ["Disperse", "Mixed", "mean_pairwise", "select_diverse"]
 
 
 class Disperse(Attack):

@@ -25,19 +25,7 @@ from unpoison_lab.attacks.base import Attack, Meter, PoisonText, RetrievalOption
 from unpoison_lab.attacks.rewriting import typo
 from unpoison_lab.attacks.white_box import CausalModel
 
-__all__ = [
-    "Garag",
-    "GaragReader",
-    "crowding_distance",
-    "dominates",
-    "fronts",
-    "generation_ratio",
-    "modifiable",
-    "overlap",
-    "relevance_ratio",
-    "survivors",
-    "tournament",
-]
+__all__ = ["Garag", "dominates", "fronts", "generation_ratio", "modifiable", "overlap", "relevance_ratio", "survivors"]
 
 MAX_PREDICTION_WORDS = 10
 """Words; the words of a longer first reply may be changed."""

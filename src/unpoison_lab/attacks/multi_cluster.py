@@ -15,7 +15,7 @@ from unpoison.utils.checks import at_least
 from unpoison_lab.attacks.base import Attack, Meter, PoisonText, Target, WriterOptions, ask_each, contains_answer
 from unpoison_lab.attacks.claims import claim_failure, misinformation_prompt, strip_quotes, template_claim
 
-__all__ = ["MultiCluster", "decoys", "wrong_answers_prompt"]
+__all__ = ["MultiCluster", "decoys"]
 
 _NAMES = {
     "person": (

@@ -21,7 +21,7 @@ from unpoison_lab.attacks.claims import (
 )
 from unpoison_lab.attacks.rewriting import Rewritten, paraphrase_text, with_synonyms
 
-__all__ = ["Diverse", "Paraphrase", "Synonym", "paraphrases", "style_prompt", "synonyms"]
+__all__ = ["Diverse", "Paraphrase", "Synonym", "paraphrases", "synonyms"]
 
 
 PARAPHRASE = (

@@ -20,7 +20,7 @@ from unpoison_lab.attacks.base import DirectAttack, Meter, PoisonText, Target
 from unpoison_lab.attacks.hotflip import Flipped, flip
 from unpoison_lab.attacks.white_box import WhiteBox, as_white_box, has_gradients, question_vectors
 
-__all__ = ["GRADA_TRIGGER", "Phantom"]
+__all__ = ["Phantom"]
 
 GRADA_TRIGGER = "abcdefghijk "
 """The trigger of GRADA's code, its trailing space included."""

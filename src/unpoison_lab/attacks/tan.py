@@ -21,7 +21,7 @@ from unpoison_lab.attacks.claims import (
     template_claim,
 )
 
-__all__ = ["Tan", "misleading_prompt"]
+__all__ = ["Tan"]
 
 
 class Tan(Attack):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["IndependentSet", "maximum_independent_set"]
+__all__ = ["maximum_independent_set"]
 
 
 class IndependentSet(NamedTuple):

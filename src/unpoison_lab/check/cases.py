@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
+from unpoison.core.passages import Passage
 from unpoison.core.registry import create
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError
-from unpoison.types import Passage
 from unpoison_lab.attacks.base import Target, contains_answer
 from unpoison_lab.attacks.claims import statement, substitute_answers
 from unpoison_lab.evaluation.contexts import Candidate, Context, nearest
@@ -20,7 +20,7 @@ from unpoison_lab.evaluation.injection import poison_candidates, retrieve_corpus
 from unpoison_lab.evaluation.poisoning import craft_one
 from unpoison_lab.questions.question_set import Question, document_of, make_questions, passages_of
 
-__all__ = ["DocumentCases", "Retrieval", "Retrieved", "craft_texts", "make_examples"]
+__all__ = ["DocumentCases", "Retrieved", "craft_texts", "make_examples"]
 
 CRAFTERS = {"injection": "prompt-injection:prefix=true", "copies": "copies"}
 """The attacks of a check that are not `published` texts: option strings."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from unpoison.check.check import CheckResult, LiveFacts, Progress, check_documents
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, TargetError, clip
 from unpoison.scan.documents import Document as ScannedDocument
-from unpoison.types import Passage
 from unpoison_lab.check.cases import DocumentCases, Retrieved, craft_texts
 from unpoison_lab.evaluation.contexts import Candidate, Context
 from unpoison_lab.evaluation.examples import Example

@@ -32,7 +32,7 @@ from unpoison_lab.redteam.planter import clean as take_back
 from unpoison_lab.redteam.planter import report_removal
 from unpoison_lab.redteam.results import MEASURES, Results, headline, redteam_page, results_table
 
-__all__ = ["EXAMPLES", "redteam"]
+__all__ = ["redteam"]
 
 MAX_SHOWN = 20
 """Problems that are shown."""

@@ -37,7 +37,7 @@ from unpoison_lab.report.tables import comparison_tables, guarantee_tables, rows
 if TYPE_CHECKING:
     from unpoison.scan.documents import UnreadDocument
 
-__all__ = ["Chosen", "Outputs", "choose", "conclude", "make_questions", "measure", "measure_over_time", "presets_table"]
+__all__ = ["Outputs", "choose", "conclude", "make_questions", "measure", "measure_over_time", "presets_table"]
 
 RUNS = Path("unpoison-runs")
 """The default folder of runs; each run's folder is named by a hash of its scenarios."""

@@ -14,6 +14,8 @@ from typing import Any, Literal
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.beliefs.store import belief_key
 from unpoison.core import registry
+from unpoison.core.answers import Answer, Reply
+from unpoison.core.passages import MAX_PASSAGES, Passage, Query, as_passages, as_query
 from unpoison.defenses import make_defense
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar
@@ -21,10 +23,9 @@ from unpoison.errors import OptionError, clip
 from unpoison.models.prompts import Prompt, informative
 from unpoison.models.protocols import Generator
 from unpoison.runtime.driver import Limits
-from unpoison.types import MAX_PASSAGES, Answer, Passage, Query, Reply, as_passages, as_query
 from unpoison_lab.evaluation.scenarios import check_spec, takes
 
-__all__ = ["CARRIED", "Answerer", "Carried", "Method", "answerer_of", "methods_of"]
+__all__ = ["Answerer", "Method", "answerer_of", "methods_of"]
 
 Carried = Literal["nothing", "passages", "answer", "beliefs"]
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
 from unpoison.retrieval.bm25 import BM25Index, english_words
-from unpoison.types import Passage
 from unpoison_lab.evaluation.examples import Example, Label, LabelledPassage
 
 __all__ = ["Candidate", "Context", "clean_contexts", "context_from_labels", "nearest", "text_key"]

@@ -12,24 +12,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip, nearest
 from unpoison.io.file_rows import Source
 from unpoison.io.files import JsonLinesSource, source_of
-from unpoison.types import Passage
 from unpoison_lab.data_files import data_path
 from unpoison_lab.evaluation.examples import Example, FieldError, Loaded, Problem
 
-__all__ = [
-    "FORMATS",
-    "Row",
-    "load",
-    "load_passages",
-    "native_rows",
-    "poisonedrag",
-    "radar_dynamic",
-    "ramdocs",
-    "robustrag",
-]
+__all__ = ["load", "load_passages", "poisonedrag", "radar_dynamic", "ramdocs", "robustrag"]
 
 
 Row = dict[str, Any]

@@ -8,10 +8,9 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Literal, Self, get_args
 
-from unpoison.core.passages import TEXT_FIELDS
+from unpoison.core.passages import TEXT_FIELDS, Passage
 from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
-from unpoison.types import Passage
 from unpoison_lab.attacks.base import Target
 from unpoison_lab.evaluation.matchers import contains_either
 

@@ -22,7 +22,7 @@ from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison_lab.evaluation.scenarios import PLACED, Scenario, check_spec
 from unpoison_lab.evaluation.workbench import sibling_corpus
 
-__all__ = ["AXES", "MAX_SCENARIOS", "Grid", "axis", "specs"]
+__all__ = ["MAX_SCENARIOS", "Grid", "axis", "specs"]
 
 MAX_SCENARIOS = 10_000
 """Larger grids are refused: one wrong number makes one."""

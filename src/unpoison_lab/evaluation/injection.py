@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.algorithms.bm25 import bm25
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.protocols import Encoder, TwoTowers
 from unpoison.text.tokens import ENGLISH_33, words
-from unpoison.types import Passage
 from unpoison_lab.attacks.base import PoisonText, with_question
 from unpoison_lab.evaluation.contexts import Candidate, Context, nearest, text_key
 from unpoison_lab.evaluation.examples import Example

@@ -23,7 +23,7 @@ from unpoison.runtime.driver import Limits, run
 from unpoison.utils.threads import parallel_map
 from unpoison_lab.evaluation.runs import Cell, Record, Run, file_of
 
-__all__ = ["ASPECTS", "GRADING", "SCORING", "grade_prompt", "judge_prompt", "judge_run", "read_grade", "read_scores"]
+__all__ = ["GRADING", "SCORING", "grade_prompt", "judge_prompt", "judge_run", "read_grade", "read_scores"]
 
 ASPECTS = ("Factual Accuracy", "Relevance and Recall", "Coherence and Structure")
 

@@ -28,7 +28,7 @@ from operator import eq
 
 from unpoison.text.normalisation import lower_text, separate_words, squad, trim_text, word_set
 
-__all__ = ["MATCHERS", "Matcher", "contains_either", "lower_text", "matcher", "squad", "trim_text"]
+__all__ = ["MATCHERS", "contains_either", "matcher"]
 
 
 _CLAUSES = re.compile(

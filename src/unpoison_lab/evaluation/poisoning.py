@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from unpoison.core.codec import from_row, to_row
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.io.output import Journal, read_rows
 from unpoison.models.protocols import Encoder
-from unpoison.types import Passage
 from unpoison.utils.threads import parallel_map
 from unpoison_lab.attacks.base import Attack, PoisonText, Target
 from unpoison_lab.evaluation.contexts import Candidate, Context, context_from_labels, nearest

@@ -34,10 +34,8 @@ from unpoison_lab.evaluation.scenarios import Scenario
 from unpoison_lab.evaluation.summary import Summary
 
 __all__ = [
-    "DATA",
     "Preset",
     "PublishedNumber",
-    "PublishedOverTime",
     "StreamPreset",
     "load_preset",
     "load_stream_preset",

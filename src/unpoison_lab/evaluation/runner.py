@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from unpoison import __version__
+from unpoison.core.answers import Answer, Call
 from unpoison.core.codec import to_row
+from unpoison.core.passages import as_passages, as_query
 from unpoison.core.registry import own_code
+from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError, UnpoisonError
 from unpoison.io.output import Journal, read_rows, write_json, write_rows
 from unpoison.runtime.driver import Limits, run
-from unpoison.types import Answer, Call, Screening, as_passages, as_query
 from unpoison.utils.checks import at_least
 from unpoison.utils.threads import parallel_map
 from unpoison_lab.attacks.base import Attack
@@ -32,7 +34,7 @@ from unpoison_lab.evaluation.runs import Cell, Record, Run, environment, file_of
 from unpoison_lab.evaluation.scenarios import Scenario, sees_context, takes
 from unpoison_lab.evaluation.workbench import Workbench
 
-__all__ = ["Progress", "Runner", "identifier", "measure_question"]
+__all__ = ["Runner", "measure_question"]
 
 Progress = Callable[[int, int, str], None]
 """Called with (units done, total units, description)."""

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unpoison.core.codec import from_row
+from unpoison.core.verdicts import Verdict
 from unpoison.errors import InputError, clip
 from unpoison.io.output import read_rows
-from unpoison.types import Verdict
 from unpoison.utils.files import lock_file
 from unpoison_lab.evaluation.poisoning import Staged
 from unpoison_lab.evaluation.scenarios import Scenario
@@ -50,7 +50,6 @@ __all__ = [
     "moment",
     "open_run",
     "read_cell",
-    "read_manifest",
     "tally",
 ]
 

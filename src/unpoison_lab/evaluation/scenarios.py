@@ -14,20 +14,18 @@ from typing import Any
 from unpoison import __version__
 from unpoison.core import registry
 from unpoison.core.codec import JsonRecord
+from unpoison.core.passages import MAX_PASSAGES
 from unpoison.core.registry import own_code
 from unpoison.errors import OptionError, UnknownNameError, clip
 from unpoison.models.loading import can_write, weights_of
 from unpoison.models.prompts import PromptStyle
-from unpoison.types import MAX_PASSAGES
 from unpoison.utils.checks import among, at_least, within
 from unpoison_lab.attacks.base import Attack
 from unpoison_lab.evaluation.injection import check_owned
 
 __all__ = [
-    "ARCHITECTURES",
     "COMPETING",
     "NO_ATTACK",
-    "POLICIES",
     "Scenario",
     "check_spec",
     "make_attack",

@@ -38,10 +38,8 @@ __all__ = [
     "StepRecord",
     "StreamResult",
     "StreamStudy",
-    "Timeline",
     "craft_steps",
     "load_timelines",
-    "run_stream",
     "run_study",
     "step_context",
 ]

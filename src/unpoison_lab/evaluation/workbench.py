@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.passages import Passage
 from unpoison.defenses import make_defense
 from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
@@ -22,7 +23,6 @@ from unpoison.models.prompts import PromptStyle
 from unpoison.models.protocols import Encoder, Generator, NLIModel, TokenByToken, TwoTowers, query_vectors
 from unpoison.runtime.driver import Limits
 from unpoison.sources import Sources
-from unpoison.types import Passage
 from unpoison.utils.checks import at_least, within
 from unpoison_lab.architectures.replug import Replug
 from unpoison_lab.architectures.self_rag import SelfRag

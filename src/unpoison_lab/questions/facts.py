@@ -14,7 +14,7 @@ from typing import Literal
 from unpoison.text.normalisation import word_set as _word_set
 from unpoison.text.sentences import sentences
 
-__all__ = ["Fact", "Kind", "facts_of"]
+__all__ = ["Fact", "facts_of"]
 
 Kind = Literal["answer", "value", "gap"]
 """answer: the text under a heading that is a question; value: an entry of a list or table; gap: a number that is left

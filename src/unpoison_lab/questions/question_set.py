@@ -14,23 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip
 from unpoison.io.output import write_rows
-from unpoison.types import Passage
 from unpoison_lab.evaluation.matchers import contains_either
 from unpoison_lab.questions.facts import Fact, facts_of
 
-__all__ = [
-    "DocumentSection",
-    "Question",
-    "QuestionDocument",
-    "QuestionSet",
-    "document_of",
-    "false_answer",
-    "make_questions",
-    "passages_of",
-    "write_questions",
-]
+__all__ = ["Question", "document_of", "false_answer", "make_questions", "passages_of", "write_questions"]
 
 
 PASSAGE = 1200

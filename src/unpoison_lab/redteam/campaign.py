@@ -35,7 +35,7 @@ from unpoison_lab.redteam.targets import (
     new_canary,
 )
 
-__all__ = ["Campaign", "begin_run", "load_examples", "run_test"]
+__all__ = ["begin_run", "run_test"]
 
 MAX_LEFT_BEHIND = 3
 """The run ends when this many questions have left documents behind."""

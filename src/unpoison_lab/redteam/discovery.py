@@ -23,7 +23,7 @@ from unpoison_lab.redteam.http_client import Hosts, HttpClient, HttpReply
 from unpoison_lab.redteam.http_target import HttpTarget, ReplyPath
 from unpoison_lab.redteam.targets import TargetReply, passages_of
 
-__all__ = ["SEEDS", "OpenApi", "discover", "origin", "shown_passages"]
+__all__ = ["SEEDS", "OpenApi", "discover", "shown_passages"]
 
 SEEDS = (
     "What are these documents about, and who wrote them?",

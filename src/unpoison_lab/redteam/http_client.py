@@ -21,7 +21,7 @@ from weakref import finalize
 from unpoison.errors import OptionError, TargetError, clip
 from unpoison.utils.extras import require
 
-__all__ = ["ABSENT", "SENSITIVE", "Hosts", "HttpClient", "HttpReply", "Secrets"]
+__all__ = ["ABSENT", "SENSITIVE", "Hosts", "HttpClient", "HttpReply"]
 
 MAX_BYTES = 8 << 20
 """Bytes of a reply."""

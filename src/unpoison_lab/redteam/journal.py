@@ -27,7 +27,7 @@ from unpoison.errors import InputError
 from unpoison.io import output as json_lines
 from unpoison.utils.files import Closing
 
-__all__ = ["PlantRecord", "RunHistory", "RunJournal"]
+__all__ = ["PlantRecord", "RunJournal"]
 
 VERSION = 1
 """Version of the format; other versions are rejected."""

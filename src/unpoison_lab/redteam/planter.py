@@ -29,7 +29,7 @@ from unpoison_lab.redteam.targets import (
     read_count,
 )
 
-__all__ = ["Cleaned", "PlantOutcome", "Planter", "clean"]
+__all__ = ["Planter", "clean"]
 
 
 MAX_ANSWER_CHARS = 65_536

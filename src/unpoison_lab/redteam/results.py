@@ -17,17 +17,7 @@ from unpoison_lab.evaluation.gates import MeasuredCell
 from unpoison_lab.evaluation.matchers import matcher
 from unpoison_lab.evaluation.measures import Measure, parts_of
 
-__all__ = [
-    "FORMAT",
-    "MEASURES",
-    "NO_ATTACK",
-    "ResultCell",
-    "Results",
-    "Trial",
-    "headline",
-    "redteam_page",
-    "results_table",
-]
+__all__ = ["MEASURES", "NO_ATTACK", "Results", "Trial", "headline", "redteam_page", "results_table"]
 
 
 FORMAT = "unpoison-redteam/4"

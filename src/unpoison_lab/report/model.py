@@ -14,7 +14,7 @@ from unpoison_lab.evaluation.runs import Cell, Run, open_run
 from unpoison_lab.evaluation.scenarios import Scenario, stand_in, wording
 from unpoison_lab.evaluation.summary import Comparison, Summary, compare, summarise
 
-__all__ = ["BASELINE", "SETTINGS", "Report", "attack_title", "is_baseline", "is_stand_in", "setting", "short_name"]
+__all__ = ["Report", "is_baseline"]
 
 BASELINE = "vanilla"
 """The baseline defense of all comparisons."""

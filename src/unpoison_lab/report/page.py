@@ -25,7 +25,7 @@ from unpoison_lab.report.tables import (
     summary_tables,
 )
 
-__all__ = ["MAX_BYTES", "MAX_PER_SCENARIO", "page", "question_data"]
+__all__ = ["page", "question_data"]
 
 MAX_TABLES = 150
 MAX_PROBLEMS = 200

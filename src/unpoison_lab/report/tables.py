@@ -30,12 +30,10 @@ __all__ = [
     "figure",
     "format_measurement",
     "guarantee_tables",
-    "heading",
     "problems",
     "rows_left_out",
     "status",
     "summary_tables",
-    "with_interval",
 ]
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
+from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import Prompt
-from unpoison.types import Passage, Reply
 from unpoison_lab.architectures.replug import Replug, mixture, weights
 from unpoison_lab.architectures.self_rag import FRAME, RELEVANCE, SUPPORT, UTILITY, SelfRag, best_answer, read_critique
 from unpoison_lab.evaluation.contexts import nearest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from unpoison.core.answers import Reply
 from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
-from unpoison.types import Reply
 from unpoison_lab.baselines.astuterag import AstuteRag
 from unpoison_lab.baselines.instructrag import InstructRag, extract_tagged
 

@@ -14,9 +14,9 @@ import yaml
 from lab.check.corpus import write_documents
 from unpoison.check.check import ATTACKS, OWNERS, CheckResult, check_documents, folder_names
 from unpoison.check.page import check_page, code_lines
+from unpoison.core.passages import Passage
 from unpoison.scan.documents import Document
 from unpoison.scan.sources import read_documents
-from unpoison.types import Passage
 from unpoison_lab.check.cases import craft_texts, make_examples
 from unpoison_lab.evaluation.contexts import Context
 

@@ -1,4 +1,4 @@
-from unpoison.types import Passage
+from unpoison.core.passages import Passage
 from unpoison_lab.evaluation.contexts import clean_contexts, context_from_labels, nearest
 from unpoison_lab.evaluation.examples import Example
 

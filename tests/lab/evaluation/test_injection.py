@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from unpoison.algorithms.ranking import best_first
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError
-from unpoison.types import Passage
 from unpoison_lab.attacks.base import PoisonText
 from unpoison_lab.attacks.poisonedrag import PoisonedRag
 from unpoison_lab.evaluation.contexts import Candidate, Context

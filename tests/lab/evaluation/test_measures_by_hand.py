@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.types import Verdict
+from unpoison.core.verdicts import Verdict
 from unpoison_lab.evaluation.measures import measure
 from unpoison_lab.evaluation.runs import Record
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
-from unpoison.types import Passage
 from unpoison_lab.evaluation.contexts import Candidate
 from unpoison_lab.evaluation.examples import Example
 from unpoison_lab.evaluation.injection import frequent_sources, with_owners

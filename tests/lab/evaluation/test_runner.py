@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from unpoison.core import registry
+from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Verdict
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.io.output import read_rows
 from unpoison.models.doubles import FakeEncoder, FakeNLI, ScriptedGenerator
-from unpoison.types import Screening, Verdict
 from unpoison_lab.evaluation.poisoning import craft_all
 from unpoison_lab.evaluation.runner import Runner
 from unpoison_lab.evaluation.runs import lock_folder, open_run

@@ -6,9 +6,9 @@ import pytest
 
 from unpoison.algorithms.intervals import wilson
 from unpoison.core.codec import from_row, to_row
+from unpoison.core.verdicts import Verdict
 from unpoison.errors import InputError, ModelError, UnknownNameError
 from unpoison.models.doubles import ScriptedGenerator
-from unpoison.types import Verdict
 from unpoison_lab.evaluation.llm_judge import (
     GRADING,
     grade_prompt,

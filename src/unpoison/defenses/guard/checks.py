@@ -28,7 +28,7 @@ from unpoison.text import gibberish
 from unpoison.text.analysis import analysis, each
 from unpoison.text.respelling import respell
 
-__all__ = ["REMARKABLE", "Calibration", "CheckScores", "Checks", "calibrate_threshold", "check_reason", "reasons"]
+__all__ = ["REMARKABLE", "CheckScores", "Checks", "calibrate_threshold", "reasons"]
 
 Matrix = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from unpoison.text.analysis import MARK, STOP, Words, each, words_of
 from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside, ranges
 from unpoison.utils.checks import within
 
-__all__ = ["Crafted", "Judgement", "coverage", "neighbor_features", "overlap", "products"]
+__all__ = ["Crafted", "Judgement", "coverage", "neighbor_features", "overlap"]
 
 Matrix = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from rapidfuzz.process import cdist
 from unpoison.text.analysis import CAPITAL, MARK, SHAPES, STOP, Words
 from unpoison.text.features import QuestionTerms
 
-__all__ = ["RecordText", "words_of_form"]
+__all__ = ["words_of_form"]
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]

@@ -10,8 +10,8 @@ import pytest
 
 from unpoison import Answer, Passage, Query, Screening, Verdict
 from unpoison.core.passages import MAX_PASSAGES, as_passages, as_query
+from unpoison.core.verdicts import Contest, Evidence, Rival
 from unpoison.errors import InputError
-from unpoison.types import Contest, Evidence, Rival
 
 
 @dataclass
