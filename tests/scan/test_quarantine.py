@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from scan.corpora import towns
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.io.file_rows import json_line
 from unpoison.scan.documents import Document
@@ -17,7 +18,6 @@ from unpoison.scan.quarantine import earlier_moves, move, read_decisions
 from unpoison.scan.sources import read_documents
 from unpoison.scan.stores import FolderStore, RowsStore, Store, VectorStore, open_store
 from unpoison.sources.allow import Allowed
-from unpoison.types import Passage
 
 Pair = tuple[Store, Store]
 IDS = [d["id"] for d in towns(6)]
