@@ -38,6 +38,7 @@ MADE_WHEN_RUN = {
     "unpoison/text/questions.py": "rows of one table of words, tried at the beginning of a word only",
     "unpoison/injections/rules.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "unpoison/text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
+    "unpoison/text/replies.py": "our own words, each repetition bounded; hostile replies: tests/text/test_replies.py",
     "unpoison/sources/policy.py": "escaped parts of a policy's own pattern, each in an atomic group",
     "unpoison_lab/redteam/http_client.py": "escaped values, joined",
     "unpoison/models/transformers.py": "names, and escaped marks, joined",

@@ -23,8 +23,9 @@ import numpy as np
 from benchmarks.training.reader_data import MEASURED, measured, poison_pairs, span_pairs, unseen
 from benchmarks.training.reader_texts import Pair, scored, summary
 from unpoison.models import ExtractiveReader, load_generator
-from unpoison.models.prompts import atomic_answer_prompt, informative
+from unpoison.models.prompts import atomic_answer_prompt
 from unpoison.models.reader import Reader
+from unpoison.text.replies import informative
 
 Read = Callable[[list[Pair]], list[str]]
 

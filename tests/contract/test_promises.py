@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from model_doubles import FakeCrossEncoder, FakeLanguageModel
 from unpoison import Defense, Passage, Screening
 from unpoison.core import registry
+from unpoison.core.answers import Reply
 from unpoison.errors import InputError
 from unpoison.models import FakeNLI, ScriptedGenerator
 
@@ -90,6 +92,20 @@ def test_nothing_is_lost_and_nothing_doubled(defense: Defense, given: list[str])
     assert [screening.verdicts[i].rank for i in screening.kept_indices] == list(range(len(screening.kept)))
     assert all(v.reason and np.isfinite(v.score) for v in screening.verdicts)
     assert json.dumps(defense.screen(QUERY, given).to_dict()) == json.dumps(screening.to_dict())
+
+
+def test_what_a_model_thinks_first_changes_no_answer(defense: Defense, monkeypatch: pytest.MonkeyPatch) -> None:
+    if defense.name == "robustrag-decoding":
+        pytest.skip("it takes tokens, not replies")
+    plain, say = defense.answer(QUERY, SHARKS), ScriptedGenerator.generate
+
+    def think(self: ScriptedGenerator, prompt: Any, /, *, timeout: float | None = None) -> Reply:
+        reply = say(self, prompt, timeout=timeout)
+        return replace(reply, text=f"<think>I don't know yet.</think>\n\n{reply.text}")
+
+    monkeypatch.setattr(ScriptedGenerator, "generate", think)
+    thought = defense.answer(QUERY, SHARKS)
+    assert (thought.text, thought.abstained) == (plain.text, plain.abstained)
 
 
 @pytest.mark.parametrize("given", INPUTS.values(), ids=INPUTS.keys())

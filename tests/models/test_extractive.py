@@ -12,9 +12,9 @@ from unpoison.models.prompts import (
     atomic_answer_prompt,
     consolidation_prompt,
     decision_prompt,
-    informative,
     synthesis_prompt,
 )
+from unpoison.text.replies import informative
 
 READER = ExtractiveReader()
 

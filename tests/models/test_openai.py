@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
+from select import select
+from threading import Event
 
 import numpy as np
 import openai
@@ -13,12 +17,14 @@ import pytest
 
 from servers import serving, statistics, vector
 from unpoison.errors import ModelError, OptionError
+from unpoison.models import remote
 from unpoison.models.openai import OpenAIEncoder, OpenAIGenerator
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Encoder, Models
 from unpoison.models.remote import MAX_REPLY_CHARS
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import Limits, arun, run
+from unpoison.utils.threads import start_thread
 
 pytestmark = pytest.mark.needs("openai")
 
@@ -114,10 +120,84 @@ def test_a_refused_request_says_what_to_fix(url: str, status: int, says: str) ->
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("0.25", 0.25), ("-3", 0), ("999999999", 3600), ("inf", None), ("Wed, 21 Oct 2015 07:28:00 GMT", None)],
+    [("0.25", 0.25), ("-3", 0), ("999999999", 3600), ("inf", None), ("soon", None), ("Wed, 33 Oct 2015", None)],
 )
 def test_retry_after_is_bounded(url: str, header: str, seconds: float | None) -> None:
     assert failure(url, f"after/{header}").retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("moment", "seconds"),
+    [
+        ("Sun, 06 Nov 1994 08:49:40 GMT", 3),
+        ("Sun, 06 Nov 1994 08:49:30 GMT", 0),
+        ("Mon, 07 Nov 2094 08:49:37 GMT", 3600),
+    ],
+)
+def test_retry_after_may_be_a_date(moment: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote.time, "time", lambda: 784111777.0)
+    assert remote.retry_after(moment) == seconds
+
+
+def test_a_name_tells_servers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the key of cached replies."""
+    bases = ["http://a:1/v1", "http://a:1/team/v1", "http://a:1/other/v1/", "https://b/v1", "http://a:2/v1"]
+    names = [OpenAIGenerator("m", base, KEY).name for base in bases]
+    assert names == ["openai:m@a:1", "openai:m@a:1/team/v1", "openai:m@a:1/other/v1", "openai:m@b", "openai:m@a:2"]
+    with openai.OpenAI(base_url="http://a:1/team/v1", api_key=KEY) as client:
+        assert OpenAIGenerator("m", client=client).name == names[1]
+    assert (
+        OpenAIGenerator("m", None, KEY).name
+        == OpenAIGenerator("m", "https://api.openai.com/v1", KEY).name
+        == "openai:m"
+    )
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://a:1/team/v1")
+    assert OpenAIGenerator("m", None, KEY).name == OpenAIEncoder("m", None, KEY).name == names[1]
+
+
+def test_an_address_without_a_scheme_is_refused_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OptionError, match=r"write http://127\.0\.0\.1:9/v1"):
+        OpenAIGenerator("m", "127.0.0.1:9/v1", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "models.example/v1")
+    with pytest.raises(OptionError, match=r"write https://models\.example/v1"):
+        OpenAIGenerator("m")
+
+
+def test_a_missing_key_is_said_in_our_words() -> None:
+    with pytest.raises(OptionError, match=r"^no API key for 'm'; set OPENAI_API_KEY, or .*base_url=http"):
+        OpenAIGenerator("m")
+
+
+def test_no_proxy_of_the_environment_stands_before_a_server_of_this_machine(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    made = generator(url, "ok")
+    assert made.generate(PROMPT).text == asyncio.run(made.agenerate(PROMPT)).text == "Paris"
+
+
+def test_a_reply_that_trickles_is_given_up_at_the_timeout_and_the_server_is_told() -> None:
+    told = Event()
+
+    def trickle() -> None:
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
+            while True:
+                connection.sendall(b" ")
+                if select([connection], [], [], 0.02)[0] and not connection.recv(1):
+                    break
+        told.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        start_thread(trickle)
+        made = generator(f"http://127.0.0.1:{listening.getsockname()[1]}", "m")
+        with pytest.raises(ModelError, match="in time") as error:
+            made.generate(PROMPT, timeout=0.3)
+    assert error.value.retryable
+    assert told.wait(30)
 
 
 def test_the_key_is_shown_nowhere(url: str) -> None:

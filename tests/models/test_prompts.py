@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.models import prompts
-from unpoison.models.prompts import Prompt, fence_texts, informative
+from unpoison.models.prompts import Prompt, fence_texts
+from unpoison.text.replies import informative
 from unpoison.utils.fences import KEY, _secret
 
 HOSTILE = [

@@ -21,11 +21,11 @@ from unpoison.models.prompts import (
     atomic_answer_prompt,
     consolidation_prompt,
     decision_prompt,
-    informative,
     knowledge_prompt,
     synthesis_prompt,
 )
 from unpoison.models.reader import Reader, load_base_reader, load_reader
+from unpoison.text.replies import informative
 
 pytestmark = pytest.mark.needs("unpoison_reader", "onnxruntime")
 

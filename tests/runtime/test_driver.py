@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -544,3 +544,49 @@ def test_the_loop_stays_free_while_a_screening_computes() -> None:
 
     Guard().screen("how long may goods go back", texts[:2])  # loads what it reads by
     assert any(asyncio.run(longest_gap()) < 0.05 for _ in range(10))
+
+
+@both
+@pytest.mark.parametrize("batched", [False, True])
+def test_what_a_model_thinks_first_is_no_part_of_its_reply(runner: Runner, batched: bool) -> None:
+    said = Reply("<think>I don't know.</think>Paris", 5, 9)
+    thinking = Batched(lambda _: [said]) if batched else Synchronous(lambda _: said)
+    replies, calls = runner(generate(PROMPTS[:1]), Models(generator=thinking), FAST)
+    assert replies == [Reply("Paris", 5, 9)]
+    assert calls[0].completion_tokens == 9
+    unfinished, _ = runner(generate(PROMPTS[:1]), Models(generator=Synchronous(lambda _: Reply("<think>hm"))), FAST)
+    assert unfinished == [Reply("", finish="length")]
+
+
+def test_a_listener_hears_no_reasoning() -> None:
+    class Streaming(Synchronous):
+        async def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> Any:
+            text = self.function(prompt)
+            for letter in text:
+                yield letter
+            yield Reply(text)
+
+    class Listener:
+        heard: ClassVar[list[str]] = []
+
+        def on_screening(self, screening: Any, /) -> None:
+            pass
+
+        def on_text(self, text: str, /) -> None:
+            self.heard.append(text)
+
+    guard = Guard(generator=Streaming(lambda _: "<think>I don't know.</think>\n\nParis < Rome"))
+
+    async def listen() -> Reply:
+        request = Generate(tuple(PROMPTS[:1]), final=guard.screen("where?", ["In Paris."]))
+
+        def flow() -> Flow[Reply]:
+            ((reply,),) = yield (request,)
+            return reply
+
+        reply, _ = await arun(flow(), Models(generator=guard.models.generator), FAST, Listener())
+        return reply
+
+    assert asyncio.run(listen()).text == "Paris < Rome"
+    assert "".join(Listener.heard) == "Paris < Rome"
+    assert len(Listener.heard) > 5, "in pieces"

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from unpoison import __version__
 from unpoison.errors import TargetError
+from unpoison.utils.checks import on_this_machine
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import excerpt
 
@@ -239,6 +240,7 @@ class HttpServer:
             headers={**self.headers, "accept-encoding": "identity"},
             timeout=httpx.Timeout(30.0, read=None),
             event_hooks={"response": [bound]},
+            trust_env=not on_this_machine(self.url),
         )
 
     async def send(self, line: bytes, message: dict[str, Any]) -> None:

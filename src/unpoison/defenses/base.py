@@ -21,7 +21,7 @@ from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Evidence
 from unpoison.errors import OptionError, clip, nearest
-from unpoison.models.prompts import PromptStyle, answer_alone_prompt, answer_prompt, informative
+from unpoison.models.prompts import PromptStyle, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import (
     CrossEncoder,
     Encoder,
@@ -32,6 +32,7 @@ from unpoison.models.protocols import (
     Retriever,
 )
 from unpoison.models.requests import Flow, generate
+from unpoison.text.replies import informative
 from unpoison.utils.checks import among, flag, within
 
 if TYPE_CHECKING:

@@ -38,10 +38,11 @@ from unpoison.defenses.radar_static import (
 )
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
-from unpoison.models.prompts import answer_prompt, informative
+from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
 from unpoison.screener.streaming import Event, whole
+from unpoison.text.replies import informative
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["Radar", "posterior"]

@@ -31,11 +31,11 @@ from unpoison.models.prompts import (
     answer_prompt,
     atomic_answer_prompt,
     atomic_answer_reference_prompt,
-    informative,
     lenient_synthesis_prompt,
     synthesis_prompt,
 )
 from unpoison.models.requests import Flow, encode, generate, judge
+from unpoison.text.replies import informative
 
 __all__ = ["AnswerGraph", "AtomicAnswers", "Matrix", "StaticRadar"]
 

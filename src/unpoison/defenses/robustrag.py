@@ -32,9 +32,10 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.isolation import is_isolated, read_alone
-from unpoison.models.prompts import Prompt, fill_prompt, informative
+from unpoison.models.prompts import Prompt, fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
+from unpoison.text.replies import informative
 from unpoison.text.tokens import ENGLISH_318
 from unpoison.utils.checks import among, at_least, within
 

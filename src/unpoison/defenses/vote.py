@@ -55,12 +55,13 @@ from unpoison.defenses.voices import Voice, those_that_count, voices_of
 from unpoison.errors import InputError, OptionError
 from unpoison.io.rows import Row
 from unpoison.models.loading import can_write
-from unpoison.models.prompts import atomic_answer_reference_prompt, informative, synthesis_prompt
+from unpoison.models.prompts import atomic_answer_reference_prompt, synthesis_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.runtime.driver import run
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
+from unpoison.text.replies import informative
 from unpoison.utils.checks import at_least
 
 __all__ = ["Vote", "answer_by_vote", "answers_by_origin", "need_proof", "withhold_unproved"]

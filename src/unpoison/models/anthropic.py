@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -53,11 +54,12 @@ class AnthropicGenerator(RemoteGenerator):
         check_client(model, client, base_url, api_key, max_tokens)
         sdk = require("anthropic", f"anthropic:{model}")
         given = {"temperature": temperature, "max_tokens": max_tokens}
-        self.name = model_name(f"anthropic:{model}{at_server(base_url)}", given, temperature=0.0)
+        server = base_url or os.environ.get("ANTHROPIC_BASE_URL")
+        self.name = model_name(f"anthropic:{model}{at_server(server, client)}", given, temperature=0.0)
         self._model, self._max_tokens = model, max_tokens
         # The SDK no longer has the parameter, the API does.
         self._extra = {} if temperature is None else {"extra_body": {"temperature": temperature}}
-        options = {name: value for name, value in (("api_key", api_key), ("base_url", base_url)) if value is not None}
+        options = {name: value for name, value in (("api_key", api_key), ("base_url", server)) if value is not None}
         self._connection = Connection(
             model,
             sdk,

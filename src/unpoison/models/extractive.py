@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from unpoison.core.answers import Reply
 from unpoison.injections import DETECTOR, THRESHOLD
 from unpoison.models.answer_spans import AnswerSpan, spans
-from unpoison.models.prompts import Prompt, Task, informative
+from unpoison.models.prompts import Prompt, Task
 from unpoison.text.questions import ParsedQuestion, read_question
+from unpoison.text.replies import informative
 from unpoison.text.sentences import STOP_WORDS, Sentence, split
 
 __all__ = ["ABSTENTION", "ExtractiveReader", "has_injection"]

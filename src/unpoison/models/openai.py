@@ -67,7 +67,8 @@ class OpenAIGenerator(RemoteGenerator):
             # A hash, because extra fields may contain a key, and names appear in logs and reports.
             "extra_body": blake2b(repr(extra_body).encode(), digest_size=4).hexdigest() if extra_body else None,
         }
-        self.name = model_name(f"openai:{model}{at_server(base_url)}", given, temperature=0.0)
+        server = base_url or os.environ.get("OPENAI_BASE_URL")
+        self.name = model_name(f"openai:{model}{at_server(server, client)}", given, temperature=0.0)
         self._model, self._max_tokens, self._max_tokens_field = model, max_tokens, max_tokens_field
         optional = {"temperature": temperature, "seed": seed, "extra_body": dict(extra_body) if extra_body else None}
         self._options = {name: value for name, value in optional.items() if value is not None}
@@ -149,7 +150,8 @@ class OpenAIEncoder(NamedModel):
             at_least("dimensions", dimensions, 1)
         if not timeout > 0:
             raise OptionError(f"timeout must be positive seconds, got {timeout}")
-        self.name = model_name(f"openai:{model}{at_server(base_url)}", {"dimensions": dimensions})
+        server = base_url or os.environ.get("OPENAI_BASE_URL")
+        self.name = model_name(f"openai:{model}{at_server(server, client)}", {"dimensions": dimensions})
         self.batch_size, self.timeout = batch_size, timeout
         self._model, self._dimensions = model, dimensions
         self._connection = _connection(model, base_url, api_key, client, "")
@@ -202,5 +204,10 @@ def _connection(model: str, base_url: str | None, api_key: str | None, client: A
     sdk = require("openai", f"openai:{model}")
     server = base_url or os.environ.get("OPENAI_BASE_URL")
     key = api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if server else None)
-    options = {name: value for name, value in (("api_key", key), ("base_url", base_url)) if value is not None}
+    if key is None and client is None:
+        raise OptionError(
+            f"no API key for {clip(model)}; set OPENAI_API_KEY, or name a server of your own, such as "
+            f"base_url=http://127.0.0.1:11434/v1"
+        )
+    options = {name: value for name, value in (("api_key", key), ("base_url", server)) if value is not None}
     return Connection(model, sdk, (sdk.OpenAI, sdk.AsyncOpenAI), client, options, key="OPENAI_API_KEY", hint=hint)

@@ -27,7 +27,7 @@ from unpoison.utils.fences import marker
 
 __all__ = [
     "ABSTAIN", "DATA", "PAPERS", "SAFE", "Message", "Prompt", "PromptStyle", "Task", "fence_texts", "fill_prompt",
-    "informative", "wording",
+    "wording",
 ]  # fmt: skip
 
 PAPERS = ("grada", "ragdefender", "trustrag", "radar")
@@ -333,33 +333,3 @@ def decision_prompt(question: str, external: str, internal: str | None, *, asses
         notes["Your own knowledge"] = internal
         given += " and your own knowledge"
     return fill_prompt("decision" if assess else "decision-unassessed", question, (), {"given": given}, notes=notes)
-
-
-# "I don't find the sources reliable" judges them; "I don't find it in the sources" declines to answer.
-_DECLINES = re.compile(
-    r"\bi (?:really |honestly |currently )?(?:don'?t|do not) (?:know|recall|remember|see|have (?!doubt|any doubt)"
-    r"|find (?!.*\b(?:reliable|trustworthy|credible|convincing|consistent|accurate))"
-    r"|(?:think|believe) (?:that )?(?:there|(?:the|these|those|any|any of the) (?:\w+ )?"
-    r"(?:passages?|documents?|contexts?|sources?|texts?|information|answer)))|\bno information found\b"
-)
-_JUDGES = re.compile(r"\bi (?:don'?t|do not) (?:find|trust|believe|consider)\b[^:]*$")
-_CONCLUDES = re.compile(r"\banswer\b[^:]*?(?:\bis\b|:) *(?!unknown\b|unclear\b|not\b|that i\b)\w")
-_LOOKED_AT = 10_000
-"""Maximum characters of a reply that are read; a model may return a megabyte."""
-_CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|\n+|, (?=so |but |therefore |thus |hence )")
-
-
-def informative(reply: str) -> bool:
-    """Whether a reply answers: it is not empty, and if it declines, it states "the answer" in another clause.
-
-    Case and the form of apostrophes do not matter. Distrust of the sources is not an abstention if anything else
-    follows.
-    """
-    text = reply[:_LOOKED_AT].replace("\u2019", "'").lower().strip()
-    if text.strip(" .!\"'") in ("", "unknown"):
-        return False
-    clauses = [" ".join(clause.split()) for clause in _CLAUSE_END.split(text)]
-    stated = [clause for clause in clauses if not _DECLINES.search(clause)]
-    if len(stated) < len(clauses):
-        return any(map(_CONCLUDES.search, stated))
-    return not all(map(_JUDGES.search, stated))

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from unpoison.core.answers import Reply
 from unpoison.models.extractive import ABSTENTION, ExtractiveReader, has_injection
 from unpoison.models.passage_reader import THRESHOLD, PassageReader
-from unpoison.models.prompts import Prompt, Task, informative
+from unpoison.models.prompts import Prompt, Task
 from unpoison.text.answers import relation
 from unpoison.text.questions import read_question
+from unpoison.text.replies import informative
 from unpoison.text.sentences import sentence_of
 from unpoison.utils.plain_text import encodable
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -20,7 +23,7 @@ from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import NamedModel
 from unpoison.models.prompts import Prompt
-from unpoison.utils.checks import at_least
+from unpoison.utils.checks import at_least, on_this_machine, web_address
 from unpoison.utils.plain_text import encodable
 from unpoison.utils.threads import on_thread
 
@@ -32,6 +35,7 @@ __all__ = [
     "at_server",
     "check_client",
     "make_reply",
+    "retry_after",
 ]
 
 T = TypeVar("T")
@@ -78,16 +82,20 @@ class Connection:
         key: str,
         hint: str = "",
     ) -> None:
-        base_url = options.get("base_url", "http://")
-        if not isinstance(base_url, str) or not base_url.startswith(("http://", "https://")):
-            raise OptionError(f"base_url must begin with http:// or https://, got {clip(base_url)}")
+        local = "base_url" in options and on_this_machine(web_address("base_url", options["base_url"]))
         self._model, self._sdk, self._key, self._hint = model, sdk, key, hint
         self._given = None if client is None else client.with_options(max_retries=0)
         self._given_async = isinstance(client, classes[1])
-        self._make_async: Callable[[], Any] = lambda: classes[1](max_retries=0, **options)
+        self._make_async: Callable[[], Any] = lambda: classes[1](
+            max_retries=0, http_client=sdk.DefaultAsyncHttpxClient(trust_env=not local), **options
+        )
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None, None]]] = {}
         try:
-            self._client = self._given or classes[0](max_retries=0, **options)
+            self._client = self._given or classes[0](
+                max_retries=0,
+                http_client=sdk.DefaultHttpxClient(trust_env=not local, event_hooks={"response": [_bound]}),
+                **options,
+            )
         except Exception as error:  # the SDKs check little but the key here, each with a class of its own
             raise OptionError(
                 f"cannot make a client for {clip(model)}: {error}; set {key} or pass api_key=..."
@@ -195,7 +203,9 @@ class Connection:
             raise self._status_error(error) from None
         except (self._sdk.APITimeoutError, TimeoutError):
             raise ModelError(f"{clip(self._model)} did not reply in time", retryable=True) from None
-        except self._sdk.APIConnectionError:
+        except self._sdk.APIConnectionError as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise ModelError(f"{clip(self._model)} did not reply in time", retryable=True) from None
             raise ModelError(
                 f"the connection to {self._address()} failed; check base_url and the network", retryable=True
             ) from None
@@ -220,7 +230,7 @@ class Connection:
         if status == 429 and getattr(error, "code", None) == "insufficient_quota":
             return ModelError(f"the account of {model} has no quota left (429); add credit or use another key")
         if status in (408, 409, 429) or status >= 500:
-            wait = _retry_after(error.response.headers)
+            wait = retry_after(error.response.headers.get("retry-after"))
             return ModelError(
                 f"the server of {model} is not able to reply now ({status}){words}", retryable=True, retry_after=wait
             )
@@ -252,12 +262,30 @@ async def _close_with_loop(client: Any) -> AsyncGenerator[None, None]:
         await client.close()
 
 
-def _retry_after(headers: Any) -> float | None:
-    """Seconds from `Retry-After`; None without a number."""
+def _bound(response: Any) -> None:
+    """Bound the whole reading of a synchronous response, because the SDK's timeout bounds each read of it only."""
+    read, seconds = response.iter_raw, response.request.extensions.get("timeout", {}).get("read")
+    end = None if seconds is None else time.monotonic() + seconds
+
+    def until_end(*arguments: Any, **options: Any) -> Iterator[bytes]:
+        for chunk in read(*arguments, **options):
+            if end is not None and time.monotonic() > end:
+                raise TimeoutError
+            yield chunk
+
+    response.iter_raw = until_end
+
+
+def retry_after(header: str | None) -> float | None:
+    """Seconds from `Retry-After`, which holds a number or a date; None without either."""
     try:
-        seconds = float(headers.get("retry-after", "nan"))
+        seconds = float(header or "nan")
     except ValueError:
-        return None
+        try:
+            moment = parsedate_to_datetime(str(header))
+        except ValueError:
+            return None
+        seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - time.time()
     return min(max(seconds, 0.0), _MAX_WAIT) if math.isfinite(seconds) else None
 
 
@@ -272,9 +300,20 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def at_server(base_url: object) -> str:
-    """The server in the name of a model, without a password; "" if none is given."""
-    return f"@{urlsplit(base_url).netloc.rpartition('@')[2]}" if isinstance(base_url, str) else ""
+def at_server(base_url: object, client: Any = None) -> str:
+    """The server in the name of a model, with its path and without a password; "" for the SDK's own.
+
+    Two servers may have different models of one name, and the name is in the key of cached replies. A path of only
+    `/v1`, which most have, is left out.
+    """
+    if client is not None:
+        base_url = str(getattr(client, "base_url", ""))
+    if not isinstance(base_url, str) or not base_url:
+        return ""
+    parts = urlsplit(base_url)
+    path = parts.path.rstrip("/")
+    server = parts.netloc.rpartition("@")[2] + ("" if path == "/v1" else path)
+    return "" if server in ("api.openai.com", "api.anthropic.com") else f"@{server}"
 
 
 def check_client(

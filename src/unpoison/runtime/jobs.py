@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -42,6 +42,7 @@ from unpoison.models.requests import (
     Retrieve,
 )
 from unpoison.text.answers import Relation
+from unpoison.text.replies import ReasoningFilter, without_reasoning
 
 __all__ = ["Job", "Plan", "model_error", "plan"]
 
@@ -191,14 +192,15 @@ def _plan_stream(prompt: Prompt, purpose: str, generator: StreamingGenerator, li
     name = generator.name
 
     async def ado(timeout: float | None) -> Reply | None:
-        heard = False
+        heard, reasoning = False, ReasoningFilter()
         try:
             async with asyncio.timeout(timeout):
                 async for piece in generator.astream(prompt, timeout=timeout):
+                    if text := reasoning.close() if isinstance(piece, Reply) else reasoning.feed(piece):
+                        heard = True
+                        listener.on_text(text)
                     if isinstance(piece, Reply):
                         return piece
-                    heard = True
-                    listener.on_text(piece)
         except Exception as error:
             if heard:
                 raise ModelError(f"{clip(name)} broke off in its reply; ask again") from error
@@ -272,11 +274,12 @@ def _as_list(value: Any, model: str) -> list[Any]:
 
 
 def _reply(value: object, model: str) -> Reply:
-    if isinstance(value, str):
-        return Reply(value)
-    if not isinstance(value, Reply) or not isinstance(value.text, str):
+    """A reply without the model's reasoning; one that ends inside it was cut off."""
+    reply = Reply(value) if isinstance(value, str) else value
+    if not isinstance(reply, Reply) or not isinstance(reply.text, str):
         raise ModelError(f"generate model {clip(model)} must return a Reply or a string, got {clip(value)}")
-    return value
+    text, cut = without_reasoning(reply.text)
+    return reply if text == reply.text else replace(reply, text=text, finish="length" if cut else reply.finish)
 
 
 def _all_replies(value: object, count: int, model: str) -> list[Reply]:

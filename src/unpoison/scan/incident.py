@@ -19,11 +19,12 @@ from unpoison import __version__
 from unpoison.core.passages import Passage
 from unpoison.errors import UnpoisonError
 from unpoison.models.loading import GeneratorFunction, as_generator
-from unpoison.models.prompts import answer_prompt, informative
+from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import generate
 from unpoison.runtime.driver import run
 from unpoison.scan.statements import STATED, Stance, Suspect, says, suspects_among
+from unpoison.text.replies import informative
 
 __all__ = ["SENTENCES", "DocumentVerdict", "Incident", "trace"]
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.injections import DETECTOR, THRESHOLD
-from unpoison.models.prompts import informative
 from unpoison.text.answer_forms import MAX_ANSWER_CHARS
 from unpoison.text.answers import relation
 from unpoison.text.canonical import canonical
 from unpoison.text.questions import read_question
+from unpoison.text.replies import informative
 from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
 
 __all__ = ["STATED", "Stance", "Suspect", "claim", "says", "statements", "suspects_among"]

@@ -19,6 +19,7 @@ from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.screenings import Screening
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnpoisonError, clip
+from unpoison.utils.checks import on_this_machine, web_address
 from unpoison.utils.extras import require
 from unpoison.utils.files import Closing
 
@@ -39,13 +40,12 @@ class Client(Closing):
     """
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 60.0) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise OptionError(f"url must begin with http:// or https://, got {clip(url)}")
+        local = on_this_machine(web_address("url", url))
         if not timeout > 0:
             raise OptionError(f"timeout must be positive seconds, got {timeout}")
         self._sdk = require("httpx", "the client of the service")
         headers = {} if key is None else {"Authorization": f"Bearer {key}".encode()}
-        self._http = self._sdk.Client(base_url=url, timeout=timeout, headers=headers, follow_redirects=False)
+        self._http = self._sdk.Client(base_url=url, timeout=timeout, headers=headers, trust_env=not local)
 
     def close(self) -> None:
         """Close its connections."""

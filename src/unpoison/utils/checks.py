@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from ipaddress import ip_address
 from numbers import Integral, Real
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from unpoison.errors import OptionError, clip
 
-__all__ = ["among", "at_least", "flag", "within"]
+__all__ = ["among", "at_least", "flag", "on_this_machine", "web_address", "within"]
 
 N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
@@ -74,3 +77,29 @@ def within(option: str, value: float, low: float, high: float, *, open_end: bool
             f"{option} must be a number in [{low:g}, {high:g}{')' if open_end else ']'}, got {clip(value)}"
         )
     return value
+
+
+def on_this_machine(url: str) -> bool:
+    """Whether an address is one of this machine, which no proxy of the environment reaches.
+
+    >>> on_this_machine("http://127.0.0.1:8000/v1"), on_this_machine("http://localhost.example")
+    (True, False)
+    """
+    host = urlsplit(url).hostname or ""
+    with suppress(ValueError):
+        address = ip_address(host)
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback or address.is_unspecified
+    return host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost")
+
+
+def web_address(name: str, url: object) -> str:
+    """The address of a server, checked.
+
+    Raises:
+        OptionError: It has no scheme or no host.
+    """
+    if isinstance(url, str) and url.startswith(("http://", "https://")) and urlsplit(url).hostname:
+        return url
+    scheme = "http" if isinstance(url, str) and on_this_machine(f"//{url}") else "https"
+    meant = f"; write {scheme}://{url}" if isinstance(url, str) and url and "://" not in url else ""
+    raise OptionError(f"{name} must begin with http:// or https://, got {clip(url)}{meant}")

@@ -16,8 +16,9 @@ import numpy as np
 
 from unpoison.algorithms.cosine import inner_products
 from unpoison.errors import OptionError
-from unpoison.models.prompts import answer_prompt, informative
+from unpoison.models.prompts import answer_prompt
 from unpoison.models.requests import Flow
+from unpoison.text.replies import informative
 from unpoison.utils.checks import among, at_least
 from unpoison_lab.attacks.base import Attack, Meter, PoisonText, SearchOptions, Target, with_question
 

@@ -14,10 +14,11 @@ from typing import Any, Unpack
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
-from unpoison.models.prompts import answer_alone_prompt, answer_prompt, fill_prompt, informative
+from unpoison.models.prompts import answer_alone_prompt, answer_prompt, fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate, retrieve
 from unpoison.text.normalisation import trim_text
+from unpoison.text.replies import informative
 from unpoison.utils.checks import at_least
 
 __all__ = ["Paraphrasing", "read_paraphrases"]

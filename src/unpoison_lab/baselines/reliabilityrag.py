@@ -25,9 +25,10 @@ from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions, make_answer
 from unpoison.defenses.isolation import MAX_ANSWER_CHARS, contradictions, read_alone
 from unpoison.models.loading import answer_judge
-from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt, informative
+from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator, NLIModel
 from unpoison.models.requests import Flow, generate
+from unpoison.text.replies import informative
 from unpoison.utils.checks import among, at_least, within
 from unpoison_lab.baselines.independent_set import maximum_independent_set
 

@@ -20,9 +20,10 @@ from unpoison.defenses import make_defense
 from unpoison.defenses.base import Defense
 from unpoison.defenses.radar import Radar
 from unpoison.errors import OptionError, clip
-from unpoison.models.prompts import Prompt, informative
+from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Generator
 from unpoison.runtime.driver import Limits
+from unpoison.text.replies import informative
 from unpoison_lab.evaluation.scenarios import check_spec, takes
 
 __all__ = ["Answerer", "Method", "answerer_of", "methods_of"]

@@ -27,12 +27,13 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Status, disagreement
 from unpoison.defenses.guard.statements import DOUBT, Statement
 from unpoison.defenses.voices import COUNTING, Voice
-from unpoison.models.prompts import answer_prompt, informative
+from unpoison.models.prompts import answer_prompt
 from unpoison.models.requests import Flow, generate, relate
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
 from unpoison.text.answers import COMPATIBLE, RIVAL, SAME, Relation, relation
 from unpoison.text.questions import wanted
+from unpoison.text.replies import informative
 from unpoison.text.values import agree, answers_kind, question_coverage, several, values
 
 __all__ = [

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from unpoison.core.verdicts import Contest, Rival
 from unpoison.defenses.guard.claims import LIKELY, Related, group_equivalent, relations
 from unpoison.defenses.guard.statements import DOUBT, MAX_READ, Statement
-from unpoison.models.prompts import informative
 from unpoison.models.requests import Flow
 from unpoison.text.analysis import analysis
 from unpoison.text.near_duplicates import FoldedText, Frame, near_copies
 from unpoison.text.questions import read_question
+from unpoison.text.replies import informative
 
 __all__ = ["ReadAnswers", "contests", "copy_frames"]
 

@@ -13,10 +13,11 @@ from typing import NamedTuple, Self
 from unpoison.core.passages import Passage, Query
 from unpoison.defenses.isolation import read_apart
 from unpoison.models.extractive import RELEVANT, ExtractiveReader
-from unpoison.models.prompts import atomic_answer_reference_prompt, informative
+from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, read
 from unpoison.text.questions import Kind, Wanted, read_question, wanted
+from unpoison.text.replies import informative
 from unpoison.text.sentences import sentence_of
 from unpoison.text.values import answers_kind, find_value, values
 
