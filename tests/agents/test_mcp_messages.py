@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,73 @@ def test_a_call_is_refused_until_its_tool_was_listed_and_found_harmless(locked: 
     listed(TOOL, {**TOOL, "name": "get", "description": ORDER}, gate=gate)
     assert gate.refuse_call(call) is None
     assert "withheld" in str(gate.refuse_call({**call, "params": {"name": "get"}}))
+
+
+class SlowGate(McpGate):
+    """Screens the reply that holds "slow" only when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__("me")
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.tools = {"fetch"}
+
+    def screen_reply(self, method: str, params: Any, reply: dict[str, Any]) -> dict[str, Any]:
+        if "slow" in json.dumps(reply):
+            self.begun.set()
+            assert self.go.wait(30)
+        return super().screen_reply(method, params, reply)
+
+
+def asked(number: int) -> bytes:
+    params = {"name": "fetch"}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
+
+
+def answered(number: int, text: str) -> bytes:
+    content = [{"type": "text", "text": text}]
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": {"content": content}}).encode()
+
+
+@pytest.mark.parametrize("screened", [1, 4])
+def test_one_long_result_holds_up_no_other_and_nobody_is_said_to_be_late_meanwhile(screened: int) -> None:
+    async def work() -> tuple[list[Any], list[Any]]:
+        gate = SlowGate()
+        talk = Talk(gate=gate, seconds=0.2, screened=screened)
+        proxy, expiring = talk.proxy, asyncio.create_task(talk.proxy.expire())
+        for number in (1, 2, 3):
+            await proxy.from_host(asked(number))
+        await proxy.take(answered(1, "slow"))
+        reading = asyncio.create_task(proxy.take(answered(2, "fine")))
+        assert await asyncio.to_thread(gate.begun.wait, 30)
+        await asyncio.sleep(0.1)
+        before = [json.loads(line)["id"] for line in talk.to_host]
+        gate.go.set()
+        await reading
+        await proxy.from_server(answered(3, "fine"))
+        expiring.cancel()
+        return before, sorted((line["id"], "result" in line) for line in map(json.loads, talk.to_host))
+
+    before, after = asyncio.run(work())
+    assert before == ([2] if screened > 1 else [])
+    assert after == [(1, True), (2, True), (3, True)]
+
+
+def test_a_call_that_its_caller_cancelled_gets_no_answer_and_the_server_is_told_of_one_that_is_late() -> None:
+    async def work() -> Talk:
+        talk = Talk(seconds=0.05, bad_messages=1)
+        expiring = asyncio.create_task(talk.proxy.expire())
+        await talk.proxy.from_host(asked(1))
+        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+        await talk.proxy.from_host(json.dumps(cancel).encode())
+        await talk.proxy.from_host(asked(2))
+        while not talk.to_host:
+            await asyncio.sleep(0.01)
+        for number in (1, 2):
+            assert await talk.proxy.from_server(answered(number, "late")), "it is not held against the server"
+        expiring.cancel()
+        return talk
+
+    talk = asyncio.run(work())
+    assert [json.loads(line)["id"] for line in talk.to_host] == [2]
+    told = [json.loads(line) for line in talk.to_server]
+    assert [one["params"].get("requestId") for one in told] == [None, 1, None, 2]

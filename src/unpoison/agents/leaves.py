@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-__all__ = ["Leaf", "Path", "TooMuchError", "put_texts", "show_path", "texts_of"]
+__all__ = ["Leaf", "Path", "TooMuchError", "decoded", "put_texts", "show_path", "texts_of"]
 
 Path = tuple[Any, ...]
 """Keys, names of fields, and positions."""
@@ -23,7 +24,7 @@ Skip = Callable[[Path, Mapping[Any, Any], Any], bool]
 _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
 _WORD = re.compile(r"[^\W\d_]")
-_INVALID = re.compile("[\ufffd\x01-\x08\x0e-\x1f]")
+_INVALID = re.compile("[\ufffd\x01-\x08\x0e-\x1f]+")
 _NAME = re.compile(r"[\w$@:/\-]{1,40}")
 
 MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
@@ -85,7 +86,7 @@ def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -
     """The value with some texts replaced; unchanged parts stay the same objects."""
     if any(len(leaf.path) == depth for leaf, _ in changes):
         if isinstance(value, (bytes, bytearray, memoryview)):
-            return type(value)(_rewrite(str(_decoded(value)), changes).encode())
+            return type(value)(_rewrite(str(decoded(value)), changes).encode())
         return _rewrite(value if isinstance(value, str) else str(value), changes)
     by_step: dict[Any, list[tuple[Leaf, str]]] = {}
     for leaf, text in changes:
@@ -118,7 +119,7 @@ def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[t
         if isinstance(here, str):
             yield path, here, False
         elif isinstance(here, (bytes, bytearray, memoryview)):
-            if (text := _decoded(here)) is None:
+            if (text := decoded(here)) is None:
                 binary.append(path)
             else:
                 yield path, text, False
@@ -142,13 +143,15 @@ def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[t
             stack.extend(reversed(inside))
 
 
-def _decoded(data: bytes | bytearray | memoryview) -> str | None:
+def decoded(data: bytes | bytearray | memoryview) -> str | None:
     """Bytes as text, even if some are invalid; None if over a third are, as in images and archives.
 
-    Without their NULs, for the letters of UTF-16 stay then.
+    UTF-16 is read by its byte order mark; without one NULs are left out, for its letters stay then.
     """
-    text = bytes(data).replace(b"\0", b"").decode(errors="replace")
-    return None if 3 * len(_INVALID.findall(text)) > len(text) else text
+    raw = bytes(data)
+    mark = raw[:2] in (BOM_UTF16_LE, BOM_UTF16_BE)
+    text = raw.decode("utf-16", "replace") if mark else raw.replace(b"\0", b"").decode(errors="replace")
+    return None if 3 * len(_INVALID.sub("", text)) < 2 * len(text) else text
 
 
 def _children(value: object) -> Mapping[Any, Any] | None:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 import logging
 import re
-from base64 import urlsafe_b64decode
-from collections.abc import Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path as FilePath
 from typing import Any
 
-from unpoison.agents.leaves import Path
+from unpoison.agents.leaves import Path, decoded
 from unpoison.agents.policy import ToolPolicy
-from unpoison.agents.screening import ScreenedResult, screen_tool_result
+from unpoison.agents.screening import ScreenedResult, ToolCut, screen_tool_result
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason
 from unpoison.errors import InputError, clip
@@ -42,13 +42,28 @@ READING_ORDER = ("content", "structuredContent")
 OPAQUE = ("requestState", "inputRequests")
 """Fields of an input request, which are forwarded unchanged to the server or the user."""
 
+ENVELOPE = ("jsonrpc", "id", "result", "error")
+"""Fields of a reply; others are left out."""
+
+TOKENS = {
+    "type": {"text", "image", "audio", "resource", "resource_link", "tool_use", "tool_result"},
+    "role": {"user", "assistant"},
+    "resultType": {"complete", "input_required"},
+}
+"""Fields with which hosts tell parts of a message apart, and their values, which are no text."""
+
+FIXED = {*TOKENS, "mimeType", "uri", "uriTemplate", "audience", "protocolVersion", "nextCursor"}
+"""Fields that a host cannot read after a change: a finding there blocks the whole result."""
+
 FLAG = ToolPolicy({"*": {"action": "flag", "threshold": 0.2}})
 """For tool definitions: nothing can be cut there, and the threshold is lower."""
 
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")
 _METHOD = re.compile(r"[A-Za-z0-9_\-./$]{1,128}")
 _PICTURE = re.compile(r"data:image/[a-z+.\-]{1,40};base64,[A-Za-z0-9+/]*+={0,2}")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]*={0,2}\s*")
+_MIME = re.compile(r"[\w.+\-]{1,64}/[\w.+\-]{1,64}(?:; ?[\w\-]{1,32}=[\w\-]{1,32})?")
+_JOINTS = re.compile(r"[_\-./$]+|(?<=[a-z])(?=[A-Z])")
 
 _log = logging.getLogger("unpoison.agents")
 
@@ -64,6 +79,7 @@ class McpGate:
     Attributes:
         tools: The names of the tools that may be called.
         withheld: Why others may not.
+        choices: The values that the checked definition of a tool lists for its results.
     """
 
     def __init__(self, identity: str, policy: ToolPolicy | None = None, lock: LockFile | None = None) -> None:
@@ -72,6 +88,7 @@ class McpGate:
         self.others = lock.others(identity) if lock else frozenset[str]()
         self.tools: set[str] = set()
         self.withheld: dict[str, Reason] = {}
+        self.choices: dict[str, frozenset[str]] = {}
         self._looks: set[str] = set()
 
     def refuse_call(self, message: Mapping[str, Any]) -> str | None:
@@ -95,6 +112,8 @@ class McpGate:
         """
         if ("result" in reply) == ("error" in reply):
             raise InputError("the answer is neither a result nor an error")
+        if not reply.keys() <= set(ENVELOPE):
+            reply = {name: reply[name] for name in ENVELOPE if name in reply}
         if "error" in reply:
             screened = self._screen(method, reply["error"], {})
             if not screened.changed:
@@ -141,6 +160,8 @@ class McpGate:
     @staticmethod
     def suspicion(tool: Mapping[str, Any]) -> Reason | None:
         """Injections found in a description, a parameter or a choice."""
+        if found := _suspicion(_words(str(tool.get("name")))):
+            return found
         fields = {name: tool[name] for name in DESCRIBING if name in tool}
         if len(json.dumps(fields)) > MAX_TOOL_CHARS:
             return Reason.of("tool.too_much", what=f"it is described in more than {MAX_TOOL_CHARS:,} characters")
@@ -165,6 +186,7 @@ class McpGate:
         names = [tool["name"] if isinstance(tool, dict) and isinstance(tool.get("name"), str) else "" for tool in tools]
         self.withheld |= {names[i]: reason for i, reason in found.items()}
         self.tools |= set(names) - set(self.withheld)
+        self.choices |= {names[i]: frozenset(_choices(tool)) for i, tool in enumerate(tools) if i not in found}
         rest = self._screen("tools/list", {key: held for key, held in result.items() if key != "tools"}, {})
         if rest.blocked:
             raise InputError("what stands beside the list of tools cannot be screened")
@@ -193,17 +215,24 @@ class McpGate:
         return new
 
     def _screen(self, name: str, value: Any, params: Mapping[str, Any]) -> ScreenedResult:
+        """The screened value, with the text files in it, which are judged together."""
         arguments = params.get("arguments") if isinstance(params.get("arguments"), dict) else params
-        skip = _Opaque(value, name)
-        screened = screen_tool_result(name, value, policy=self.policy, arguments=arguments, skip=skip)
-        if skip.texts and not screened.blocked:
-            files = screen_tool_result(name, skip.texts, policy=self.policy, arguments=arguments)
-            if files.changed and files.reason.code != "tool.hidden":  # nothing can be cut out of base64
-                screened = replace(screened, outcome="blocked", reason=files.reason)
-                screened = replace(screened, value=screened.line)
+        skip = _Opaque(value, name, self.choices.get(name, frozenset()))
+        both = {"value": value, "files": skip.texts}  # which are collected before they are read
+        screened = screen_tool_result(name, both, policy=self.policy, arguments=arguments, skip=skip)
+        if screened.changed and any(map(_fixed, screened.cuts)):
+            screened = replace(screened, outcome="blocked", reason=max(filter(_fixed, screened.cuts)).reason)
+            screened = replace(screened, value=screened.line)
         if screened.outcome != "passed":
             _log.info("%s: %s (%s)", safe_name(name), screened.outcome, screened.reason.code)
-        return screened
+        return screened if screened.blocked else replace(screened, value=screened.value["value"])
+
+
+def _fixed(cut: ToolCut) -> bool:
+    """Whether a finding stands where nothing can be cut out: in a file in base64 or in a field of the protocol."""
+    if cut.path[0] == "files":
+        return cut.reason.code != "tool.hidden"
+    return "structuredContent" not in cut.path and not FIXED.isdisjoint(cut.path[-2:])
 
 
 class _Opaque:
@@ -213,32 +242,56 @@ class _Opaque:
         texts: Text files, which hosts decode for the model.
     """
 
-    def __init__(self, value: Any, method: str) -> None:
+    def __init__(self, value: Any, method: str, choices: frozenset[str]) -> None:
         self.texts: list[str] = []
+        self._choices, self._lists = choices, method.endswith("/list")
         asks = isinstance(value, dict) and value.get("resultType") == "input_required"
-        self._opaque = (*(OPAQUE if asks else ()), *(("nextCursor",) if method.endswith("/list") else ()))
+        self._opaque = OPAQUE if asks else ()
 
     def __call__(self, path: Path, holder: Mapping[str, Any], key: str) -> bool:
-        if not path:
-            return key in self._opaque
-        value, kind = holder[key], "blob" if key == "blob" else holder.get("type")
-        if not (key == "blob" or (key == "data" and kind in ("image", "audio"))):
-            return False
-        if not isinstance(value, str) or not _BASE64.fullmatch(value):
-            return False
+        value = holder[key]
+        if path[:1] != ("value",) or not isinstance(value, str):
+            audience = key == "audience" and isinstance(value, list) and TOKENS["role"].issuperset(map(str, value))
+            return audience or (len(path) == 1 and key in self._opaque)
+        if path[1:2] == ("structuredContent",):
+            if value in self._choices:
+                return True
+        elif key in TOKENS:
+            return value in TOKENS[key]
+        elif key == "mimeType":
+            return _MIME.fullmatch(value) is not None
+        if self._lists and key == "name":
+            self.texts.append(_words(value))
+        if not (key == "blob" or (key == "data" and holder.get("type") in ("image", "audio"))):
+            return len(path) == 1 and key in self._opaque
         if text := _decoded_text(value):
             self.texts.append(text)
-        return True
+        return _BASE64.fullmatch(value) is not None
 
 
 def _decoded_text(encoded: str) -> str:
-    """The content of a base64 file if it is UTF-8 text; else an empty string."""
+    """The content of a base64 file if it is text; else an empty string. What is not of the alphabet is left out."""
+    written = re.sub(r"[^A-Za-z0-9+/]", "", encoded.replace("-", "+").replace("_", "/"))
     try:
-        padded = encoded.replace("+", "-").replace("/", "_") + "=" * (-len(encoded) % 4)
-        text = urlsafe_b64decode(padded).decode()
+        return decoded(b64decode(written + "=" * (-len(written) % 4))) or ""
     except ValueError:
         return ""
-    return "" if "\0" in text else text
+
+
+def _words(name: str) -> str:
+    """A name as a sentence."""
+    return _JOINTS.sub(" ", name)
+
+
+def _choices(tool: Any) -> Iterator[str]:
+    """The texts that the schema of a tool's results lists as possible values."""
+    stack = [tool.get("outputSchema")]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, dict):
+            listed = [*(here["enum"] if isinstance(here.get("enum"), list) else ()), here.get("const")]
+            yield from (choice for choice in listed if isinstance(choice, str))
+        stack += here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
 
 
 def _suspicion(value: Any) -> Reason | None:
@@ -263,8 +316,7 @@ def _halves(tools: list[Any]) -> dict[int, Reason]:
 
 def plain_method(method: str) -> bool:
     """Whether a method's name is a plain name, not a sentence for a model."""
-    words = re.sub(r"[_\-./$]+", " ", method)
-    return _METHOD.fullmatch(method) is not None and _suspicion(words) is None
+    return _METHOD.fullmatch(method) is not None and _suspicion(_words(method)) is None
 
 
 def _name_of(message: Mapping[str, Any]) -> str | None:

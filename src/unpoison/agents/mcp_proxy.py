@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from unpoison.agents.mcp_messages import McpGate, plain_method
 from unpoison.agents.mcp_servers import (
     CHUNK,
     Key,
+    Message,
     MessageLines,
     Server,
     TooLong,
@@ -32,6 +34,7 @@ from unpoison.agents.mcp_servers import (
 )
 from unpoison.errors import InputError
 from unpoison.utils.checks import at_least, within
+from unpoison.utils.threads import on_thread
 
 __all__ = ["Proxy", "ProxyBounds", "log_to_stderr", "run_proxy"]
 
@@ -39,6 +42,9 @@ CLOSED, TIMED_OUT, INVALID, INVALID_PARAMS, INTERNAL = -32000, -32001, -32600, -
 
 LONG_RUNNING = ("subscriptions/listen",)
 """Requests without a time limit, answered when they end."""
+
+IN_TURN = ("tools/list",)
+"""Requests whose replies are screened one by one: each page changes what the gate knows."""
 
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 """Finds the request id in a line that is not valid JSON."""
@@ -55,6 +61,7 @@ class ProxyBounds:
         seconds: For one request.
         bad_messages: Invalid lines and unrequested answers after which the server is stopped.
         pending: Requests of each side that wait for an answer.
+        screened: Messages that are screened at a time; further ones are not read from the server until one is done.
 
     Raises:
         OptionError: A bound out of its range.
@@ -64,18 +71,21 @@ class ProxyBounds:
     seconds: float = 120.0
     bad_messages: int = 1_000
     pending: int = 1_000
+    screened: int = 4
 
     def __post_init__(self) -> None:
         at_least("message_bytes", self.message_bytes, 1_024)
         within("seconds", self.seconds, 0.001, 86_400.0)
         at_least("bad_messages", self.bad_messages, 1)
         at_least("pending", self.pending, 1)
+        at_least("screened", self.screened, 1)
 
 
 class _Pending(NamedTuple):
     method: str
     params: Mapping[str, Any]
     deadline: float
+    latest: float
 
 
 class Proxy:
@@ -92,9 +102,14 @@ class Proxy:
         self.server, self.gate, self.bounds = server, gate, bounds
         self._write = write
         self._pending: dict[Key, _Pending] = {}
+        self._ended: dict[Key, None] = {}
         self._asked: set[Key] = set()
+        self._screening: dict[asyncio.Task[None], Key | None] = {}
+        self._notice: asyncio.Task[None] | None = None
+        self._unread = 0.0
+        self._paused: float | None = None
         self._bad = 0
-        self._turn = asyncio.Lock()
+        self._turn, self._in_turn = asyncio.Lock(), asyncio.Lock()
 
     async def from_host(self, line: bytes | TooLong) -> None:
         """Forward a message of the host, and record its requests."""
@@ -105,6 +120,8 @@ class Proxy:
         value = message.value
         if "method" not in value:
             self._asked.discard(key_of(value.get("id")))
+        elif value["method"] == "notifications/cancelled" and "id" not in value:
+            self._cancel(value.get("params"))
         elif "id" in value and not await self._admit(value):
             return
         await self.server.send(line, value)
@@ -114,7 +131,7 @@ class Proxy:
         key, refused = key_of(value["id"]), self.gate.refuse_call(value)
         if key[1] is None:
             refusal = error_reply(None, INVALID, "[unpoison] the id of a request must be a string or a whole number")
-        elif key in self._pending:
+        elif key in self._pending or key in self._ended:
             said = "a request with this id waits for its answer already; give every request an id of its own"
             refusal = error_reply(None, INVALID, f"[unpoison] {said}")
         elif refused or len(self._pending) >= self.bounds.pending:
@@ -123,14 +140,41 @@ class Proxy:
         else:
             params, method = value.get("params"), str(value["method"])
             limit = float("inf") if method in LONG_RUNNING else self.bounds.seconds
-            deadline = asyncio.get_running_loop().time() + limit
-            self._pending[key] = _Pending(method, params if isinstance(params, dict) else {}, deadline)
+            own, began = params if isinstance(params, dict) else {}, asyncio.get_running_loop().time()
+            self._pending[key] = _Pending(method, own, began - self._unread + limit, began + 2 * limit)
             return True
         await self._reply(refusal)
         return False
 
+    def _cancel(self, params: object) -> None:
+        """Forget a request that the host no longer waits for."""
+        key = key_of(params.get("requestId")) if isinstance(params, dict) else None
+        if key is None:
+            return
+        if self._pending.pop(key, None) is not None:
+            self._end(key)
+        for task, own in self._screening.items():
+            if own == key:
+                task.cancel()
+
+    def _end(self, key: Key) -> None:
+        """Remember a request that is over, whose answer is dropped if it comes."""
+        self._ended[key] = None
+        if len(self._ended) > self.bounds.pending:
+            del self._ended[next(iter(self._ended))]
+
     async def from_server(self, line: bytes | TooLong) -> bool:
-        """Forward a message of the server; False to stop the server."""
+        """`take` a message, and wait until it was forwarded."""
+        goes_on = await self.take(line)
+        await self._settle(0)
+        return goes_on
+
+    async def take(self, line: bytes | TooLong) -> bool:
+        """Begin to forward a message of the server; False to stop the server.
+
+        Results are screened side by side, for a long one must not hold up the others. Notifications keep their order,
+        and a result comes after the notifications before it.
+        """
         if isinstance(line, TooLong):
             if not await self._answer_unreadable(line.head, why := "it sent a message of too many bytes"):
                 await self._give_up(list(self._pending), f"the server failed: {why}", INTERNAL)
@@ -144,23 +188,69 @@ class Proxy:
         if "method" in value:
             if "result" in value or "error" in value or not isinstance(value["method"], str):
                 return self._count_bad("a message that is a request and a reply")
+            if "id" in value and (key_of(value["id"])[1] is None or value["method"].startswith("notifications/")):
+                return self._count_bad("a notification that poses as a request")  # some hosts read it as the former
             if not await self._may_ask(value):
                 return True
-            said = value if "id" in value else await self._screen_notice(value)
-            if said is not None:
-                await self._send(line if said is value and message.plain else dump(said))
+            if "id" in value:
+                await self._send(line if message.plain else dump(value))
+            else:
+                self._notice = await self._start(None, message, line)
             return True
-        pending = self._pending.pop(key_of(value.get("id")), None)
+        key = key_of(value.get("id"))
+        if key in self._ended:
+            del self._ended[key]
+            return True
+        pending = self._pending.pop(key, None)
         if pending is None:
             return self._count_bad("an answer to what nobody asked")
-        new = await self._screen(pending, value)
-        await self._send(line if new is value and message.plain else dump(new))
+        await self._start(pending, message, line)
         return True
+
+    async def _start(self, pending: _Pending | None, message: Message, line: bytes) -> asyncio.Task[None]:
+        """Begin to screen a message, as soon as few enough others are screened."""
+        await self._settle(self.bounds.screened - 1)
+        task = asyncio.create_task(self._forward(pending, message, line, self._notice))
+        self._screening[task] = None if pending is None else key_of(message.value["id"])
+        task.add_done_callback(self._screening.pop)
+        return task
+
+    async def _settle(self, most: int) -> None:
+        """Wait until at most so many messages are screened. The server's time stands still meanwhile."""
+        if len(self._screening) <= most:
+            return
+        began = self._paused = asyncio.get_running_loop().time()
+        try:
+            while len(self._screening) > most:
+                await asyncio.wait(self._screening, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.sleep(0)  # for the callbacks
+        finally:
+            self._unread += asyncio.get_running_loop().time() - began
+            self._paused = None
+
+    async def _forward(
+        self, pending: _Pending | None, message: Message, line: bytes, before: asyncio.Task[None] | None
+    ) -> None:
+        """Screen a reply, or a notification, and send it after the notification before."""
+        value = message.value
+        if pending is not None and pending.method in IN_TURN:
+            async with self._in_turn:
+                new: dict[str, Any] | None = await self._screen(pending, value)
+        else:
+            new = await (self._screen_notice(value) if pending is None else self._screen(pending, value))
+        if before is not None and not before.done():
+            await asyncio.wait([before])
+        if new is not None:
+            await self._send(line if new is value and message.plain else dump(new))
 
     async def _screen(self, pending: _Pending, value: dict[str, Any]) -> dict[str, Any]:
         """A reply as the host may read it, or an error."""
         try:
-            return await asyncio.to_thread(self.gate.screen_reply, pending.method, pending.params, value)
+            work = partial(self.gate.screen_reply, pending.method, pending.params, value)
+            async with asyncio.timeout(self.bounds.seconds):
+                return await on_thread(work)
+        except TimeoutError:
+            said = f"it could not be screened in {self.bounds.seconds:g} seconds, so it is not passed"
         except InputError as error:
             said = str(error)
         except Exception as error:  # fail closed: no unscreened reply is forwarded
@@ -171,7 +261,8 @@ class Proxy:
     async def _screen_notice(self, value: dict[str, Any]) -> dict[str, Any] | None:
         """A notification as the host may read it; None to drop it."""
         try:
-            return await asyncio.to_thread(self.gate.screen_notice, value)
+            async with asyncio.timeout(self.bounds.seconds):
+                return await on_thread(partial(self.gate.screen_notice, value))
         except Exception:  # fail closed: no unscreened notification is forwarded
             _log.exception("a notification could not be screened")
             return None
@@ -189,24 +280,35 @@ class Proxy:
         if not refused:
             self._asked.add(key_of(value["id"]))
             return True
-        refusal = error_reply(value["id"], CLOSED, f"[unpoison] {refused}")
-        with suppress(TimeoutError):  # a server that floods and does not read
-            await asyncio.wait_for(self.server.send(dump(refusal), refusal), 2.0)
+        await self._tell(error_reply(value["id"], CLOSED, f"[unpoison] {refused}"))
         return False
+
+    async def _tell(self, message: dict[str, Any]) -> None:
+        with suppress(TimeoutError):  # a server that floods and does not read
+            async with asyncio.timeout(2.0):
+                await self.server.send(dump(message), message)
 
     async def expire(self) -> None:
         """Answer requests that timed out."""
         while True:
             await asyncio.sleep(min(self.bounds.seconds / 4, 1.0))
             now = asyncio.get_running_loop().time()
-            late = [key for key, pending in self._pending.items() if now > pending.deadline]
-            await self._give_up(late, f"the server did not answer in {self.bounds.seconds:g} seconds", TIMED_OUT)
+            read = (self._paused or now) - self._unread  # a server is not late for what it could not send
+            late = {key: own for key, own in self._pending.items() if read > own.deadline or now > own.latest}
+            for key in late:
+                self._end(key)
+            await self._give_up(late, why := f"the server did not answer in {self.bounds.seconds:g} seconds", TIMED_OUT)
+            for key, own in late.items():
+                if own.method != "initialize":  # which the protocol does not let a host cancel
+                    params = {"requestId": key[1], "reason": why}
+                    await self._tell({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
     async def serve(self) -> None:
         """Until the server ends."""
         async for line in self.server.lines():
-            if not await self.from_server(line):
+            if not await self.take(line):
                 break
+        await self._settle(0)
         await self._give_up(list(self._pending), "the server failed: it ended before it answered", CLOSED)
 
     async def _answer_unreadable(self, head: bytes, why: str) -> bool:

@@ -75,8 +75,9 @@ def dump(message: Mapping[str, Any]) -> bytes:
 
 
 def key_of(identifier: object) -> Key:
-    """An id with its type."""
-    return type(identifier).__name__, identifier if isinstance(identifier, (str, int)) else None
+    """An id with its type; its value is None where it is neither a string nor a whole number."""
+    known = isinstance(identifier, (str, int)) and not isinstance(identifier, bool)
+    return type(identifier).__name__, identifier if known else None
 
 
 def error_reply(identifier: object, code: int, message: str) -> dict[str, Any]:
@@ -208,7 +209,10 @@ class HttpServer:
                 finally:
                     sending.cancel()
         except Exception as error:  # of any kind, also groups
-            _log.warning("the connection to the server failed: %s", type(error).__name__)
+            cause: BaseException = error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            _log.warning("the connection to the server failed: %s: %s", type(cause).__name__, excerpt(str(cause), 200))
         await self._incoming.put(None)
 
     async def _send_all(self, write: Any) -> None:

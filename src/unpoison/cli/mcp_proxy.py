@@ -88,9 +88,10 @@ def mcp_proxy(
             raise typer.Exit(LEFT_OUT)
         return
     log_to_stderr()
-    if approved is not None and not approved.knows(identity):
+    if approved is not None and lock is not None and not approved.knows(identity):
         others = f", only of {len(approved.servers)} others" if approved.servers else ""
-        typer.echo(f"{lock} approves no tool of this server{others}; approve them with --approve", err=True)
+        what = f"approves no tool of this server{others}" if lock.exists() else "does not exist"
+        typer.echo(f"{lock} {what}, so all tools are withheld; approve them with --approve", err=True)
     gate, bounds = McpGate(identity, policy, approved), ProxyBounds(max_message, timeout)
     raise typer.Exit(asyncio.run(run_proxy(server, gate, bounds)))
 

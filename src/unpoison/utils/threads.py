@@ -89,5 +89,15 @@ def settle(future: Future[T], work: Callable[[], T]) -> None:
 
 
 async def on_thread(work: Callable[[], T]) -> T:
-    """Await `work` on a new thread; cancelling abandons it."""
-    return await asyncio.wrap_future(start_thread(work))
+    """Await `work` on a new thread; cancelling abandons it, and stops it at its next `check_stopped`."""
+    stop = Event()
+    token = STOP.set(stop)
+    try:
+        future = start_thread(work)
+    finally:
+        STOP.reset(token)
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        stop.set()
+        raise
