@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from unpoison.cli.display import show
+from unpoison.cli.common import progress, say
+from unpoison.cli.display import report_table, show, text_table
 from unpoison.cli.options import argument, from_here, option
-from unpoison_lab.cli import runs
+from unpoison.errors import OptionError
+from unpoison.io.output import check_writable
+from unpoison.report.document import check_suffix
+from unpoison_lab.evaluate import Plan
+from unpoison_lab.evaluate import evaluate as carry_out
+from unpoison_lab.evaluation.presets import load_preset, load_stream_preset, preset_names, stream_preset_names
+from unpoison_lab.report import WRITERS
 
 __all__ = ["EXAMPLES", "evaluate"]
 
@@ -113,17 +122,37 @@ def evaluate(
     so that the benefit of a defense can be compared with its harm.
     """
     if preset == "list":
-        show(runs.presets_table())
+        show(_presets_table())
         return
+    for path in report or ():
+        check_suffix(path, WRITERS)
+        check_writable(path)
     names = ("data", "defense", "attack", "poisons", "policy", "k", "retriever", "encoder", "generator", "nli", "seed")
     given = {name: value for name in (*names, "limit") if (value := context.params[name]) not in (None, [], ())}
-    outputs = runs.Outputs.of(report or (), fail_if or (), as_json=as_json)
-    if stream is not None:
-        plan = {"config": config, "questions": questions, "fail_if": fail_if}
-        code = runs.measure_over_time(stream, given, plan, preset, folder, outputs)
+    plan = Plan(given, preset, stream, questions, folder=folder, jobs=jobs, fail_if=fail_if or ())
+    if config is not None:
+        if stream is not None:
+            raise OptionError("--stream determines config; leave it out")
+        plan = plan.with_file(config)
+    with progress() as advance:
+        result = carry_out(plan, note=say, progress=advance, command=sys.argv)
+    for path in report or ():
+        result.write(path)
+    if as_json:
+        print(result.as_json(), end="")  # noqa: T201  the output of the command
     else:
-        if questions is not None:
-            given["data"] = runs.make_questions(given, questions, folder)
-        chosen = runs.choose(given, config, preset)
-        code = runs.measure(chosen, folder, jobs, outputs)
-    raise typer.Exit(code)
+        show(*result.heading, "")
+        for table in result.tables:
+            show(report_table(table), "")
+    for line in result.remarks:
+        say(line)
+    raise typer.Exit(result.status)
+
+
+def _presets_table() -> Table:
+    """Every preset with its source."""
+    rows = [(name, (preset := load_preset(name)).source, preset.title) for name in preset_names()]
+    for name in stream_preset_names():
+        over = load_stream_preset(name, generator="extractive", nli="lexical")
+        rows.append((name, over.source, f"{over.title} (--stream)"))
+    return text_table(("preset", "source", "what it shows"), rows, box=None)

@@ -20,9 +20,8 @@ from unpoison.errors import InputError
 from unpoison.io.output import check_writable
 from unpoison.utils.plain_text import count_noun
 from unpoison_lab.check.cases import make_examples
-from unpoison_lab.cli.runs import conclude
 from unpoison_lab.evaluation.datasets import load
-from unpoison_lab.evaluation.gates import Gate
+from unpoison_lab.evaluation.gates import Gate, conclude
 from unpoison_lab.redteam.campaign import run_test
 from unpoison_lab.redteam.config import Config
 from unpoison_lab.redteam.discovery import SEEDS, discover, shown_passages
@@ -239,7 +238,10 @@ def run(
         say(problem)
     measured = any(not trial.failed for trial in results.trials)
     code = (0 if results.complete else 1) if measured else 2
-    raise typer.Exit(conclude(gates, results.gate_cells(), code))
+    checks, code = conclude(gates, results.gate_cells(), code)
+    for line in checks:
+        say(line)
+    raise typer.Exit(code)
 
 
 @redteam.command(cls=Command, epilog=CLEAN_EXAMPLES, short_help="Remove the documents that a test has planted.")

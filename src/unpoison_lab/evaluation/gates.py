@@ -17,7 +17,7 @@ from unpoison.algorithms.intervals import Estimate
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison_lab.evaluation.measures import Measure
 
-__all__ = ["Gate", "GateResult", "MeasuredCell", "check_gates", "need_answers"]
+__all__ = ["Gate", "GateResult", "MeasuredCell", "check_gates", "conclude", "need_answers"]
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -146,6 +146,28 @@ def check_gates(gates: Iterable[Gate], cells: Sequence[MeasuredCell]) -> list[Ga
     """
     guarded = [cell for cell in cells if not cell.baseline] or list(cells)
     return [result for gate in gates for result in gate.check(guarded)]
+
+
+MAX_GATES = 20
+"""Failed gates that are named."""
+
+
+def conclude(gates: Sequence[Gate], cells: Sequence[MeasuredCell], status: int) -> tuple[list[str], int]:
+    """Check the gates of `--fail-if`.
+
+    Returns:
+        What is to be said; and 1 if a gate failed, 2 if anything else went wrong, without gates `status`.
+
+    Raises:
+        InputError: A gate that applies to nothing.
+    """
+    if not gates:
+        return [], status
+    results = check_gates(gates, cells)
+    failed = [f"gate failed: {result.rule}: {result.message}" for result in results if result.failed]
+    if len(failed) > MAX_GATES:
+        return [*failed[:MAX_GATES], f"and {len(failed) - MAX_GATES:,} more"], 1
+    return failed or [f"all {len(results):,} checks passed"], 1 if failed else 2 if status else 0
 
 
 def need_answers(gates: Iterable[Gate], generators: Iterable[str | None]) -> None:
