@@ -107,7 +107,7 @@ def test_the_embedding_of_what_hides_is_not_used(defense: Defense) -> None:
 def test_what_comes_from_outside_can_be_encoded_here(defense: Defense) -> None:
     if defense.models.encoder is None:
         pytest.skip("it compares no vectors")
-    defense.trust_embeddings = False
+    defense = defense.with_shell(trust_embeddings=False)
     given = [Passage(text, embedding=v) for text, v in zip(SHARKS, vectors(len(SHARKS)))]
     screening = defense.screen(QUERY, given)
     assert decision(screening) == decision(defense.screen(QUERY, SHARKS))

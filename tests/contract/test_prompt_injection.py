@@ -14,7 +14,7 @@ from unpoison import Defense, Guard, Passage, RagDefender, Screening
 from unpoison.core import registry
 from unpoison.core.passages import as_passages
 from unpoison.core.reasons import Reason
-from unpoison.core.verdicts import ACTIONS
+from unpoison.core.verdicts import ACTIONS, Action
 from unpoison.errors import OptionError
 from unpoison.injections import THRESHOLD, Detection
 from unpoison.injections.cutting import injections_in
@@ -32,9 +32,7 @@ READ = [i for i in range(len(GIVEN)) if i != PLACE]
 
 @pytest.fixture(params=registry.names("defenses"))
 def defense(request: pytest.FixtureRequest) -> Defense:
-    product = make(request.param)
-    product.prompt_injection = "drop"
-    return product
+    return make(request.param).with_shell(prompt_injection="drop")
 
 
 def without_positions(reason: Reason) -> str:
@@ -72,12 +70,11 @@ def test_the_evidence_is_in_the_positions_of_all(defense: Defense) -> None:
 
 
 @pytest.mark.parametrize("policy", ["drop", "redact"])
-def test_no_prompt_holds_it(defense: Defense, policy: str) -> None:
+def test_no_prompt_holds_it(defense: Defense, policy: Action) -> None:
     generator = defense.models.generator
     if generator is None or defense.name == "robustrag-decoding":  # needs token probabilities
         pytest.skip("it asks no model")
-    defense.prompt_injection = policy  # type: ignore[assignment]
-    answer = defense.answer(QUERY, GIVEN)
+    answer = defense.with_shell(prompt_injection=policy).answer(QUERY, GIVEN)
     assert len(answer.screening.verdicts) == len(GIVEN)
     assert not any(INJECTION in str(prompt) for prompt in generator.prompts)  # type: ignore[attr-defined]
 
@@ -91,7 +88,7 @@ def test_where_all_hold_one_it_abstains(defense: Defense) -> None:
 
 
 def test_redact_reads_the_rest_as_if_nothing_else_stood_there(defense: Defense) -> None:
-    defense.prompt_injection = "redact"
+    defense = defense.with_shell(prompt_injection="redact")
     cut, rest = defense.screen(QUERY, GIVEN), defense.screen(QUERY, [*GIVEN[:PLACE], REST, *GIVEN[PLACE + 1 :]])
     assert cut.kept_indices == rest.kept_indices
     assert [v.score for v in cut.verdicts] == [v.score for v in rest.verdicts]
@@ -105,17 +102,15 @@ def test_redact_reads_the_rest_as_if_nothing_else_stood_there(defense: Defense) 
 
 
 def test_redact_drops_what_has_no_harmless_rest(defense: Defense) -> None:
-    defense.prompt_injection = "redact"
+    defense = defense.with_shell(prompt_injection="redact")
     verdict = defense.screen(QUERY, [*SHARKS, INJECTION]).verdicts[-1]
     assert not verdict.kept
     assert verdict.reason.code == "prompt_injection"
 
 
 def test_flag_reads_it_and_says_so(defense: Defense) -> None:
-    defense.prompt_injection = "keep"
-    kept = defense.screen(QUERY, GIVEN)
-    defense.prompt_injection = "flag"
-    flagged = defense.screen(QUERY, GIVEN)
+    kept = defense.with_shell(prompt_injection="keep").screen(QUERY, GIVEN)
+    flagged = defense.with_shell(prompt_injection="flag").screen(QUERY, GIVEN)
     assert flagged.kept_indices == kept.kept_indices
     assert [v.score for v in flagged.verdicts] == [v.score for v in kept.verdicts]
     assert flagged.texts == kept.texts
@@ -132,8 +127,7 @@ def test_flag_reads_it_and_says_so(defense: Defense) -> None:
 
 
 def test_keep_does_not_look(defense: Defense) -> None:
-    defense.prompt_injection = "keep"
-    assert "prompt_injection" not in defense.screen(QUERY, GIVEN).evidence
+    assert "prompt_injection" not in defense.with_shell(prompt_injection="keep").screen(QUERY, GIVEN).evidence
 
 
 def test_every_defense_takes_the_option(defense: Defense) -> None:

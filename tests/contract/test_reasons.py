@@ -60,7 +60,7 @@ def test_reasons_on_the_sample_under_attack(defense: Defense, count: int) -> Non
 @pytest.mark.parametrize("policy", ACTIONS)
 @pytest.mark.parametrize("given", [SHARKS, *(INPUTS[name] for name in ("one", "two", "all equal", "emoji"))])
 def test_no_passage_chooses_what_a_model_is_shown(defense: Defense, given: list[str], policy: Action) -> None:
-    defense.prompt_injection = policy
+    defense = defense.with_shell(prompt_injection=policy)
     check(defense.screen(QUERY, [*given, *HOSTILE]))
     check(defense.screen(QUERY, HOSTILE))
     check_answered(defense, QUERY, [*HOSTILE, *given])

@@ -26,9 +26,7 @@ POLICY = {"blocked": ["evil.example"]}
 
 @pytest.fixture(params=registry.names("defenses"))
 def defense(request: pytest.FixtureRequest) -> Defense:
-    product = make(request.param)
-    product.sources = Sources(POLICY)
-    return product
+    return make(request.param).with_sources(Sources(POLICY))
 
 
 def asked(defense: Defense) -> list[str]:
@@ -106,7 +104,7 @@ def test_where_all_are_blocked_it_abstains(defense: Defense) -> None:
 def test_where_each_passage_has_its_own_source_nothing_is_otherwise(defense: Defense, row: int) -> None:
     question, apart = (QUERY, APART) if not row else sample(row)
     with_sources = defense.screen(question, apart)
-    defense.sources = None
+    defense = defense.with_sources(None)
     without = defense.screen(question, apart)
     if defense.name == "guard":  # with sources it reads what passages claim
         assert with_sources.kept_indices == without.kept_indices
@@ -114,8 +112,7 @@ def test_where_each_passage_has_its_own_source_nothing_is_otherwise(defense: Def
     assert {**with_sources.to_dict(), "notes": []} == {**without.to_dict(), "notes": []}
     if not needs_another_double(defense):
         plain = defense.answer(question, apart).to_dict()
-        defense.sources = Sources()
-        told = defense.answer(question, apart).to_dict()
+        told = defense.with_sources(Sources()).answer(question, apart).to_dict()
         counted = ("calls", "proof", "promise", "guarantee_unit")
         assert {k: v for k, v in told.items() if k not in counted} == {
             k: v for k, v in plain.items() if k not in counted

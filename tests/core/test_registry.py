@@ -7,7 +7,7 @@ import pytest
 
 from unpoison import Defense, Grada, TrustRag
 from unpoison.core import registry
-from unpoison.defenses.base import ScreeningOptions, ShellOptions
+from unpoison.defenses.base import ScreeningOptions, SharedOptions, ShellOptions
 from unpoison.errors import OptionError, UnknownNameError
 from unpoison.models import load_generator
 
@@ -60,7 +60,7 @@ def test_every_defense_describes_itself(name: str) -> None:
     assert target.__doc__
     assert re.search(r"`(Shell|Screening)Options`", target.__doc__)
     for option in registry.options(target):
-        documented = f"{target.__doc__}\n{ShellOptions.__doc__}\n{ScreeningOptions.__doc__}"
+        documented = f"{target.__doc__}\n{SharedOptions.__doc__}\n{ShellOptions.__doc__}\n{ScreeningOptions.__doc__}"
         assert f"{option.name}: " in documented, f"{name} does not document {option.name}"
 
 

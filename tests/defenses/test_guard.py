@@ -198,10 +198,9 @@ def test_calibration_needs_enough_passages_and_guards_screenings() -> None:
 
 
 def test_other_sources_are_another_guard_that_learns_nothing() -> None:
-    guard = Guard(sources={"known": ["a.example"]})
-    guard.learn = True
+    guard = Guard(sources={"known": ["a.example"]}, learn=True)
     other = guard.with_sources({"blocked": ["b.example"]})
-    assert (guard.learn, other.learn) == (True, False)
+    assert (guard.shell.options.learn, other.shell.options.learn) == (True, False)
     passages = [Passage("A page.", source="https://b.example/"), *CLEAN]
     assert 0 in other.screen(QUERY, passages).dropped_indices
     assert 0 not in guard.screen(QUERY, passages).dropped_indices

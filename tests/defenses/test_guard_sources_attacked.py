@@ -117,8 +117,7 @@ def test_a_blocked_source_says_nothing(known):
 
 
 def test_what_was_dropped_every_time_becomes_nobody_known():
-    guard = Guard(generator=Reader(), sources=Sources({"known": ["a.example", "b.example"]}))
-    guard.learn = True
+    guard = Guard(generator=Reader(), sources=Sources({"known": ["a.example", "b.example"]}), learn=True)
     pages = [page("It is 14 days.", "evil.example/"), page("It is 30 days.", "a.example/"), page("30.", "b.example/")]
     for number in range(12):
         answer = guard.answer(f"{QUESTION} in shop {number}", pages)

@@ -19,7 +19,7 @@ MAX_OWN_OPTIONS = 12
 @pytest.mark.parametrize("name", registry.names("defenses"))
 def test_every_defense_takes_the_options_of_the_shell_with_the_defaults_of_the_base(name: str) -> None:
     defense = registry.find("defenses", name)
-    base, found = inspect.signature(Defense.__init__).parameters, registry.parameters(defense)
+    base, found = registry.parameters(Defense), registry.parameters(defense)
     for option in ShellOptions.__annotations__:
         if option not in inspect.signature(defense).parameters:  # one that it states itself may differ
             assert found[option].default == base[option].default
@@ -33,7 +33,7 @@ def test_a_product_class_has_few_options_of_its_own(name: str) -> None:
 
 def test_option_strings_find_them() -> None:
     defense = load_defense("vanilla:prompt_injection=drop,keep=2,trust_embeddings=false")
-    assert (defense.prompt_injection, defense.trust_embeddings) == ("drop", False)
+    assert (defense.shell.options.prompt_injection, defense.shell.options.trust_embeddings) == ("drop", False)
     described = {option.name: option.described for option in registry.options(Grada)}
     assert described["prompt_injection"] == "prompt_injection=keep (drop | redact | flag | keep)"
     assert "limits" not in described
@@ -45,7 +45,7 @@ def test_they_reach_the_base_constructor() -> None:
     limits = Limits(deadline=3.0)
     for defense in (Grada, Guard, RagDefender, TrustRag, Vanilla):
         made = defense(limits=limits, prompt_injection="flag", sources={"known": ["https://docs.example/**"]})
-        assert (made.limits, made.prompt_injection) == (limits, "flag")
+        assert (made.limits, made.shell.options.prompt_injection) == (limits, "flag")
         assert made.sources is not None
 
 

@@ -133,8 +133,7 @@ def test_both_answers_are_shown_and_said(serving: Serving) -> None:
 
 def test_what_is_tried_out_is_neither_audited_nor_learned_nor_an_attack(serving: Serving, tmp_path: Path) -> None:
     sources = Sources({"known": ["ships.example"]})
-    guard = Guard(generator="extractive", sources=sources)
-    guard.learn = True
+    guard = Guard(generator="extractive", sources=sources, learn=True)
     with AuditLog(tmp_path / "audit.jsonl") as audit:
         client = serving({"guard": guard}, audit=audit)
         for path in ("/play", "/play/answer"):

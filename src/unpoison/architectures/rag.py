@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +19,7 @@ from unpoison.models.protocols import Generator, Models
 from unpoison.models.requests import Flow, encode, retrieve
 from unpoison.retrieval.base import Retriever, aretrieve_passages
 from unpoison.runtime.driver import arun, run
-from unpoison.sources.sources import Sources, SourcesOption
+from unpoison.sources.sources import SourcesOption
 from unpoison.utils.checks import at_least, flag
 
 __all__ = ["Rag"]
@@ -78,14 +77,8 @@ class Rag:
             raise OptionError(
                 "generator is for a defense named by a string; give this one its own: Guard(generator=...)"
             )
-        if sources is not None:
-            chosen = copy(chosen)
-            chosen.sources = Sources.of(sources)
-        if flag("learn", learn):
-            if chosen.sources is None:
-                raise OptionError("learn writes into the history of sources; give sources=Sources(history='seen.db')")
-            chosen = copy(chosen)
-            chosen.learn = True
+        if sources is not None or flag("learn", learn):
+            chosen = chosen.with_sources(chosen.sources if sources is None else sources, learn=learn)
         self.guarantee = at_least("guarantee", guarantee, 0)
         if guarantee:
             need_proof(chosen, "guarantee")

@@ -229,10 +229,9 @@ class BatchScreener:
             encoder=self.encoder,
             generator=self.generator,
             nli=self.nli,
-            **({} if self.sources is None else {"sources": self.sources}),
+            **({} if self.sources is None else {"sources": self.sources, "learn": self.learn}),
             limits=Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries),
         )
-        defense.learn = self.learn
         if getattr(defense, "beliefs", None) is not None:
             raise OptionError(
                 "a batch answers its rows in any order, and beliefs need the order of time; leave out beliefs, or use "

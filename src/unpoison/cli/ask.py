@@ -11,11 +11,11 @@ from unpoison.beliefs import BeliefStore, open_beliefs
 from unpoison.cli.common import (
     RowCounts,
     cache_replies,
-    learn_sources,
     outcomes,
     say,
     status_of_sources,
     track_progress,
+    with_learning,
 )
 from unpoison.cli.display import show_answer
 from unpoison.cli.options import (
@@ -118,7 +118,7 @@ def ask(
         limits=limits,
         sources=sources,
     )
-    learn_sources(chosen, learn)
+    chosen = with_learning(chosen, learn)
     if guarantee:
         need_proof(chosen, "--guarantee")
     if stream and rows > 1:

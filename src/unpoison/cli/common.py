@@ -25,7 +25,6 @@ from unpoison.utils.threads import parallel_map
 __all__ = [
     "RowCounts",
     "cache_replies",
-    "learn_sources",
     "outcomes",
     "progress",
     "row_progress",
@@ -33,6 +32,7 @@ __all__ = [
     "status_of_sources",
     "track_progress",
     "usable_rows",
+    "with_learning",
 ]
 
 
@@ -42,15 +42,15 @@ MAX_PASSAGES = 1000
 """Of one row, as in the service: time and memory grow with the square."""
 
 
-def learn_sources(defense: Defense, wanted: bool) -> None:
-    """Let a defense write the history of its sources if --learn is given.
+def with_learning(defense: Defense, wanted: bool) -> Defense:
+    """The defense, which writes the history of its sources if --learn is given.
 
     Raises:
         OptionError: There are no sources.
     """
     if wanted and defense.sources is None:
         raise OptionError("--learn writes into the history of --sources; give that file as well")
-    defense.learn = wanted
+    return defense.with_sources(defense.sources, learn=True) if wanted else defense
 
 
 def status_of_sources(defense: Defense, status: int) -> int:

@@ -12,12 +12,12 @@ import typer
 from unpoison.batch import BatchScreener, Progress, run
 from unpoison.cli.common import (
     RowCounts,
-    learn_sources,
     outcomes,
     row_progress,
     say,
     status_of_sources,
     track_progress,
+    with_learning,
 )
 from unpoison.cli.display import screening_table, show
 from unpoison.cli.options import (
@@ -116,7 +116,7 @@ def screen(
         nli=nli,
         sources=sources,
     )
-    learn_sources(chosen, learn)
+    chosen = with_learning(chosen, learn)
     with open_source(file) as source, Writer(output, file, to_stdout=as_json and calibrate is None) as writer:
         counts, screenings = RowCounts(source.name), list[Screening]()
         results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)

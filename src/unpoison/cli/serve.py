@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unpoison.beliefs import open_beliefs
-from unpoison.cli.common import learn_sources, say
+from unpoison.cli.common import say, with_learning
 from unpoison.cli.options import EncoderName, Learn, NLIName, SourcesFile, from_here, option
 from unpoison.core import registry
 from unpoison.defenses import load_defense
@@ -209,9 +209,8 @@ def make_app(
 
     if os.environ.get(TRACES):
         export_spans()
-    defenses = _load_defenses(specs, models, bounds)
-    for defense in defenses.values():
-        learn_sources(defense, learn)
+    loaded = _load_defenses(specs, models, bounds)
+    defenses = {spec: with_learning(defense, learn) for spec, defense in loaded.items()}
     audit = None if audit_log is None else AuditLog(audit_log)
     return create_app(defenses, bounds=bounds, audit=audit, **options)
 

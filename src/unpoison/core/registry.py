@@ -20,7 +20,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from unpoison.errors import OptionError, UnknownNameError, clip, nearest
 from unpoison.utils.extras import wired
@@ -211,8 +211,8 @@ def _has_name_here(name: str) -> bool:
 def parameters(target: Any) -> dict[str, inspect.Parameter]:
     """The arguments of a class or function by name, with resolved annotations.
 
-    `**rest` of a class is assumed to be passed on to its base class: either the arguments named by `Unpack[TypedDict]`,
-    or all arguments of the base class.
+    `**rest` has the arguments that `Unpack[TypedDict]` names, of which each has its default as an annotation, as in
+    `Annotated[bool, True]`; else `**rest` of a class is assumed to be passed on to its base class.
     """
     hints = _hints(target.__init__ if isinstance(target, type) else target)  # type: ignore[misc]
     own: dict[str, inspect.Parameter] = {}
@@ -220,10 +220,17 @@ def parameters(target: Any) -> dict[str, inspect.Parameter]:
     for name, parameter in inspect.signature(target).parameters.items():
         if parameter.kind is not parameter.VAR_KEYWORD:
             own[name] = parameter.replace(annotation=hints.get(name, type(parameter.default)))
+        elif named := get_args(hints.get(name)):
+            passed_on = {key: _keyword(key, hint) for key, hint in _hints(named[0], include_extras=True).items()}
         elif isinstance(target, type):
-            inherited, named = parameters(target.__mro__[1]), get_args(hints.get(name))
-            passed_on = {key: inherited[key] for key in (named[0].__annotations__ if named else inherited)}
+            passed_on = parameters(target.__mro__[1])
     return {**own, **{name: parameter for name, parameter in passed_on.items() if name not in own}}
+
+
+def _keyword(name: str, hint: Any) -> inspect.Parameter:
+    """An argument by its annotation in a `TypedDict`."""
+    kind, default = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 class _Names(dict[str, Any]):
@@ -233,11 +240,11 @@ class _Names(dict[str, Any]):
         return getattr(builtins, name, object)
 
 
-def _hints(target: Any) -> dict[str, Any]:
+def _hints(target: Any, *, include_extras: bool = False) -> dict[str, Any]:
     """The resolved annotations of a function or class."""
     target = inspect.unwrap(target)
     names = getattr(target, "__globals__", None) or vars(sys.modules[target.__module__])
-    return get_type_hints(target, localns=_Names(names))
+    return get_type_hints(target, localns=_Names(names), include_extras=include_extras)
 
 
 def options(target: Any) -> list[Option]:

@@ -8,32 +8,21 @@ blocked sources, and handles limits, streaming, tracing and learning.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache, partial, wraps
-from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
 
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
-from unpoison.core.verdicts import ACTIONS, Action, Evidence
-from unpoison.errors import OptionError, clip, nearest
+from unpoison.core.verdicts import Evidence
 from unpoison.models.prompts import PromptStyle, answer_alone_prompt, answer_prompt
-from unpoison.models.protocols import (
-    CrossEncoder,
-    Encoder,
-    Generator,
-    InjectionClassifier,
-    LogProbabilities,
-    NLIModel,
-    Retriever,
-)
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, NLIModel, Retriever
 from unpoison.models.requests import Flow, generate
+from unpoison.screener.options import ScreeningOptions, SharedOptions, Shell, ShellOptions, checked_constructor
 from unpoison.text.replies import informative
-from unpoison.utils.checks import among, flag, within
 
 if TYPE_CHECKING:
     from unpoison.models.loading import GeneratorFunction
@@ -42,76 +31,23 @@ if TYPE_CHECKING:
     from unpoison.screener.streaming import Event
     from unpoison.sources.sources import Sources, SourcesOption
 
-__all__ = ["EQUAL", "AnsweringDefense", "Defense", "ScreeningOptions", "ShellOptions", "make_answer", "note_unfinished"]
-
+__all__ = [
+    "EQUAL",
+    "AnsweringDefense",
+    "Defense",
+    "ScreeningOptions",
+    "SharedOptions",
+    "ShellOptions",
+    "make_answer",
+    "note_unfinished",
+]
 
 EQUAL = Reason.of("copies.all_equal")
 
-
-class ShellOptions(TypedDict, total=False):
-    """Options of every defense, for the shell around it.
-
-    A constructor accepts them as `**shell: Unpack[ShellOptions]` and passes them on, so that option strings find them.
-
-    Attributes:
-        trust_embeddings: False encodes passages even if they have an embedding, because vectors can be forged.
-        prompt_injection: The action on passages with a prompt injection, before anything else reads them: `redact` cuts
-            it and the rest of its block, and drops a passage without a harmless rest; `drop`; `flag` only reports it;
-            `keep` skips the check.
-        prompt_injection_threshold: The probability in [0, 1) above which a region is an injection; .1 by default.
-        injection_model: A classifier of injections instead of the built-in detector.
-        sources: `Sources`, or a policy as a file or a mapping. Blocked sources are dropped unread, and repetitions
-            within a source are read once.
-        limits: Bounds on the model calls.
-    """
-
-    trust_embeddings: bool
-    prompt_injection: Action
-    prompt_injection_threshold: float
-    injection_model: InjectionClassifier | None
-    sources: SourcesOption | str | None
-    limits: Limits | None
-
-
-class ScreeningOptions(ShellOptions, total=False):
-    """The same for defenses that need a generator only for the plain answer.
-
-    Attributes:
-        generator: For `answer`: an object, a string (`models.load_generator`), or a function from messages to text.
-    """
-
-    generator: Generator | GeneratorFunction | str | None
-
-
-def _option_names(kind: type[Defense]) -> frozenset[str]:
-    from unpoison.core import registry  # when the first defense is made
-
-    return frozenset(registry.parameters(kind))
-
-
-def _takes_positional(init: Callable[..., Any]) -> bool:
-    _, *parameters = signature(init).parameters.values()
-    return any(one.kind in (one.POSITIONAL_OR_KEYWORD, one.VAR_POSITIONAL) for one in parameters)
-
-
-def _refuse_unknown(kind: type[Defense]) -> Any:
-    """Wrap the constructor of a class to suggest the right option for an unknown name."""
-    init = kind.__init__
-    names = cache(partial(_option_names, kind))
-
-    @wraps(init)
-    def checked(self: Defense, *arguments: Any, **options: Any) -> None:
-        known = names()
-        if arguments and not _takes_positional(init):
-            example = f"{kind.__name__}({min(known)}=...)"
-            raise OptionError(f"{kind.__name__} takes options by name, as in {example}, got {clip(arguments[0])}")
-        for name in options:
-            if name not in known:
-                listed = ", ".join(sorted(known))
-                raise OptionError(f"{kind.__name__} has no option {name!r}; {nearest(name, known)}it has: {listed}")
-        init(self, *arguments, **options)
-
-    return checked
+FOR_AUTHORS = frozenset(
+    ("all_kept", "answer_from", "answering", "answers_itself", "screening", "shell", "source_notes", "verbatim")
+)
+"""What whoever writes a defense or a service uses, and completion does not offer."""
 
 
 class Defense(ABC):
@@ -130,7 +66,7 @@ class Defense(ABC):
         client_options: The options that clients of a service may override, because it neither weakens the defense nor
             raises its cost, and the allowed direction: "lower" or "higher".
         mode: `reference` if it follows a paper's released code, which reads raw texts.
-        learn: Whether results are written to the history of its `sources`.
+        models: Those that its flows ask.
     """
 
     name: ClassVar[str]
@@ -141,11 +77,11 @@ class Defense(ABC):
     certifies: bool = False
     client_options: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
     mode: str = "paper"
-    learn: bool = False
+    _given: dict[str, Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.__init__ = _refuse_unknown(cls)  # type: ignore[method-assign]
+        cls.__init__ = checked_constructor(cls)  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -156,21 +92,11 @@ class Defense(ABC):
         language_model: LogProbabilities | str | None = None,
         retriever: Retriever | None = None,
         generator: Generator | GeneratorFunction | str | None = None,
-        trust_embeddings: bool = True,
-        prompt_injection: Action = "keep",
-        prompt_injection_threshold: float = 0.1,
-        injection_model: InjectionClassifier | None = None,
-        sources: SourcesOption | str | None = None,
-        limits: Limits | None = None,
+        **shell: Unpack[ShellOptions],
     ) -> None:
-        self.trust_embeddings = flag("trust_embeddings", trust_embeddings)
-        self.prompt_injection: Action = among("prompt_injection", prompt_injection, ACTIONS)
-        self.prompt_injection_threshold = within(
-            "prompt_injection_threshold", prompt_injection_threshold, 0, 1, open_end=True
-        )
         from unpoison.models.loading import load_models
-        from unpoison.runtime.driver import Limits
 
+        self._shell = Shell.of(shell)
         self.models = load_models(
             encoder=encoder,
             generator=generator,
@@ -178,10 +104,8 @@ class Defense(ABC):
             cross_encoder=cross_encoder,
             language_model=language_model,
             retriever=retriever,
-            injection=injection_model,
+            injection=shell.get("injection_model"),
         )
-        self.sources = _sources_of(sources)
-        self.limits = limits or Limits()
 
     @abstractmethod
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
@@ -213,26 +137,59 @@ class Defense(ABC):
         """Whether it reads raw texts, as in the papers' released code."""
         return self.mode == "reference"
 
+    @property
+    def sources(self) -> Sources | None:
+        """Whose passages are trusted, for its flows; None if every passage is its own source."""
+        return self._shell.sources
+
+    @property
+    def source_notes(self) -> tuple[str, ...]:
+        """Notes on an unavailable policy or history of `sources`."""
+        return self.sources.notes if self.sources is not None else ()
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds on its model calls."""
+        return self._shell.limits
+
+    def with_models(self, **models: Any) -> Self:
+        """The same defense with other models, by the names of `Models`."""
+        other = copy(self)
+        other.models = replace(self.models, **models)
+        return other
+
     def with_style(self, style: PromptStyle | str) -> Self:
         """The same defense with another style of prompts (`safe`, `plain`, `plain:abstain=false`, ...).
 
         Raises:
             OptionError: No such style.
         """
-        styled = copy(self)
-        styled.models = replace(self.models, style=PromptStyle.of(style))
-        return styled
+        return self.with_models(style=PromptStyle.of(style))
 
-    def with_sources(self, sources: SourcesOption) -> Self:
-        """The same defense with other sources, without learning."""
-        other = copy(self)
-        other.sources, other.learn = _sources_of(sources), False
+    def with_sources(self, sources: SourcesOption, *, learn: bool = False) -> Self:
+        """The same defense with other sources, whose history it does not write unless it is to `learn`."""
+        return self.with_shell(sources=sources, learn=learn)
+
+    def with_shell(self, **options: Unpack[ShellOptions]) -> Self:
+        """The same defense in another shell; what is not given stays.
+
+        Raises:
+            OptionError: A value out of its range.
+        """
+        from unpoison.models.loading import load_models
+
+        given: dict[str, Any] = dict(options)
+        detecting = load_models(injection=given.pop("injection_model", self.models.injection))
+        other = self.with_models(injection=detecting.injection)
+        other._shell, other._given = replace(self._shell, **given), {**self._given, **options}
         return other
 
-    @property
-    def source_notes(self) -> tuple[str, ...]:
-        """Notes on an unavailable policy or history of `sources`."""
-        return self.sources.notes if self.sources is not None else ()
+    def __repr__(self) -> str:
+        """The call that makes it, apart from a style of prompts."""
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given.items())})"
+
+    def __dir__(self) -> Iterable[str]:
+        return set(super().__dir__()) - FOR_AUTHORS
 
     def all_kept(
         self, query: Query, passages: tuple[Passage, ...], reasons: str | Reason | Sequence[str | Reason], *notes: str
@@ -257,10 +214,6 @@ class Defense(ABC):
         from unpoison.screener.screener import Screener
 
         return Screener(self)
-
-    def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
-        """The flow of `screen`, for callers with their own driver."""
-        return self.shell.screen_flow(query, passages)
 
     def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         """Decide which passages to trust.
@@ -315,10 +268,6 @@ class Defense(ABC):
         """
         return self.shell.stream(query, passages)
 
-    def remember(self, result: Screening | Answer) -> None:
-        """Write the result for each source to the history, if `learn` is set."""
-        self.shell.remember(result)
-
 
 class AnsweringDefense(Defense):
     """A defense that drops no passage: it has its own way to answer from all of them.
@@ -355,11 +304,3 @@ def note_unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:
     in_words = {"refusal": "was refused by the model", "length": "was truncated at its length limit"}
     notes = [f"the {step} {in_words.get(finish, f'ended early ({finish})')}" for step, finish in ended_early.items()]
     return replace(answer.with_notes(*notes), details={**answer.details, "unfinished": ended_early})
-
-
-def _sources_of(sources: SourcesOption) -> Sources | None:
-    if sources is None:
-        return None
-    from unpoison.sources.sources import Sources
-
-    return Sources.of(sources)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, Unpack, cast
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
@@ -19,12 +19,12 @@ from unpoison.errors import OptionError
 from unpoison.injections import DETECTOR
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow
-from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
+from unpoison.runtime.driver import arun, as_flow, result_of, run
 from unpoison.screener.admission import Admitted, admit
 from unpoison.screener.classifier import classified
 from unpoison.screener.learning import outcomes_of
+from unpoison.screener.options import Shell, ShellOptions
 from unpoison.screener.streaming import Event, stream_events
-from unpoison.sources.sources import Sources
 from unpoison.utils.threads import on_thread
 from unpoison.utils.tracing import Mark, span
 
@@ -32,16 +32,11 @@ __all__ = ["Screener"]
 
 
 class Screenable(Protocol):
-    """A defense as the shell sees it: two flows, its models, and the shell's options."""
+    """A defense as the shell sees it: two flows, its models, and the shell that it was made with."""
 
     models: Models
-    limits: Limits
-    sources: Sources | None
-    learn: bool
-    trust_embeddings: bool
-    prompt_injection: Action
-    prompt_injection_threshold: float
     certifies: bool
+    _shell: Shell
 
     @property
     def name(self) -> str: ...
@@ -49,30 +44,50 @@ class Screenable(Protocol):
     @property
     def verbatim(self) -> bool: ...
 
+    def with_shell(self, **options: Unpack[ShellOptions]) -> Self: ...
+
     def screening(self, query: Query, passages: tuple[Passage, ...], /) -> Flow[Screening]: ...
 
     def answering(self, query: Query, passages: tuple[Passage, ...], /) -> Flow[Answer]: ...
 
 
 class Screener:
-    """One defense in its shell. `Defense` documents the methods and forwards to them."""
+    """A defense in its shell, with the options of the shell and the memory of sources; `Defense` forwards to it.
 
-    def __init__(self, defense: Screenable) -> None:
-        self.defense = defense
+        Screener(Grada(keep=3), sources="policy.yaml", injections="redact").screen(query, passages)
+
+    Args:
+        defense: Two flows and their models.
+        injections: Short for the option `prompt_injection`.
+        shell: Options of the shell, in place of those that the defense was made with.
+
+    Attributes:
+        defense: The defense in this shell.
+        options: The options of the shell.
+
+    Raises:
+        OptionError: An option out of its range.
+    """
+
+    def __init__(self, defense: Screenable, *, injections: Action | None = None, **shell: Unpack[ShellOptions]) -> None:
+        if injections is not None:
+            shell["prompt_injection"] = injections
+        self.defense = defense.with_shell(**shell) if shell else defense
+        self.options = self.defense._shell
 
     def admit(self, query: str | Query, passages: Iterable[Any]) -> Flow[Admitted]:
         """Validate the caller's input and select the passages that the defense reads."""
-        defense = self.defense
+        models, options = self.defense.models, self.options
         return admit(
             query,
             passages,
-            defense.models.encoder,
-            verbatim=defense.verbatim,
-            trust_embeddings=defense.trust_embeddings,
-            prompt_injection=defense.prompt_injection,
-            threshold=defense.prompt_injection_threshold,
-            detect=DETECTOR.flow if defense.models.injection is None else classified,
-            sources=defense.sources,
+            models.encoder,
+            verbatim=self.defense.verbatim,
+            trust_embeddings=options.trust_embeddings,
+            prompt_injection=options.prompt_injection,
+            threshold=options.prompt_injection_threshold,
+            detect=DETECTOR.flow if models.injection is None else classified,
+            sources=options.sources,
         )
 
     def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
@@ -99,14 +114,14 @@ class Screener:
 
     def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         with span("screen", defense=self.defense.name) as mark:
-            screening, _ = run(self.screen_flow(query, passages), self.defense.models, self.defense.limits)
+            screening, _ = run(self.screen_flow(query, passages), self.defense.models, self.options.limits)
             _trace_counts(screening, mark)
         self.remember(screening)
         return screening
 
     async def ascreen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         with span("screen", defense=self.defense.name) as mark:
-            screening, _ = await arun(self.screen_flow(query, passages), self.defense.models, self.defense.limits)
+            screening, _ = await arun(self.screen_flow(query, passages), self.defense.models, self.options.limits)
             _trace_counts(screening, mark)
         await self.aremember(screening)
         return screening
@@ -114,7 +129,7 @@ class Screener:
     def answer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
         self.require_generator()
         with span("answer", defense=self.defense.name) as mark:
-            answer, calls = run(self.answer_flow(query, passages), self.defense.models, self.defense.limits)
+            answer, calls = run(self.answer_flow(query, passages), self.defense.models, self.options.limits)
             _trace_counts(answer.screening, mark)
         self.remember(answer)
         return replace(answer, calls=calls)
@@ -122,7 +137,7 @@ class Screener:
     async def aanswer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
         self.require_generator()
         with span("answer", defense=self.defense.name) as mark:
-            answer, calls = await arun(self.answer_flow(query, passages), self.defense.models, self.defense.limits)
+            answer, calls = await arun(self.answer_flow(query, passages), self.defense.models, self.options.limits)
             _trace_counts(answer.screening, mark)
         await self.aremember(answer)
         return replace(answer, calls=calls)
@@ -139,7 +154,7 @@ class Screener:
         def of_all(screening: Screening) -> Screening:
             return entries[0].screening(screening)
 
-        return self._remembered(stream_events(answer_flow(), self.defense.models, self.defense.limits, of_all))
+        return self._remembered(stream_events(answer_flow(), self.defense.models, self.options.limits, of_all))
 
     async def _remembered(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """The same events; the answer is recorded before it is yielded, after which a caller may stop to listen."""
@@ -151,13 +166,14 @@ class Screener:
 
     def remember(self, result: Screening | Answer) -> None:
         """Record each source's outcome in the history, if the option `learn` is on."""
-        if self.defense.learn and self.defense.sources is not None:
+        sources = self.options.sources
+        if self.options.learn and sources is not None:
             screening = result.screening if isinstance(result, Answer) else result
-            self.defense.sources.record(screening.query, outcomes_of(result, self.defense.sources))
+            sources.record(screening.query, outcomes_of(result, sources))
 
     async def aremember(self, result: Screening | Answer) -> None:
         """`remember` on a thread: another process may lock the file of the history."""
-        if self.defense.learn:
+        if self.options.learn:
             await on_thread(lambda: self.remember(result))
 
     def require_generator(self) -> None:

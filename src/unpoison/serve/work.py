@@ -151,7 +151,7 @@ class Work:
         Raises:
             UnpoisonError: As `Defense.screen`.
         """
-        flow, models, limits = defense.screen_flow(query, passages), defense.models, defense.limits
+        flow, models, limits = defense.shell.screen_flow(query, passages), defense.models, defense.limits
         with span("screen", defense=defense.name) as mark:
             if asks_models(defense) or getattr(defense.models.encoder, "remote", False):
                 result = ScreenedWork(*await arun(flow, models, limits))

@@ -7,7 +7,6 @@ so far, or with the previous answer alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -115,8 +114,7 @@ class Answerer:
             passages = self._passages[key] = (*as_passages(passages), *self._passages.get(key, ()))[:MAX_PASSAGES]
         previous, generator = self._answers.get(key), defense.models.generator
         if self.carries == "answer" and previous is not None and generator is not None:
-            defense = copy(defense)
-            defense.models = replace(defense.models, generator=_Reminded(generator, previous))
+            defense = defense.with_models(generator=_Reminded(generator, previous))
         answer = defense.answer(question, passages)
         if informative(answer.text) and not answer.abstained:
             self._answers[key] = answer.text

@@ -315,7 +315,7 @@ def _run_defense(
         own = defense.answer(query, passages)
         whole = time.perf_counter() - began
         return own.screening, own, own.calls, whole, whole
-    screening, calls = run(defense.screen_flow(query, passages), defense.models, defense.limits)
+    screening, calls = run(defense.shell.screen_flow(query, passages), defense.models, defense.limits)
     screened = time.perf_counter() - began
     if plain is None:
         return screening, None, calls, screened, screened

@@ -167,7 +167,7 @@ class Workbench:
             limits=self.limits,
         )
         if scenario.sources or scenario.history:
-            defense.sources = self.sources(scenario)
+            defense = defense.with_sources(self.sources(scenario))
         return defense if scenario.style == "safe" else defense.with_style(style_of(scenario))
 
     def sources(self, scenario: Scenario) -> Sources:

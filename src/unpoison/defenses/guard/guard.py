@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
-from unpoison.defenses.base import Defense, ScreeningOptions
+from unpoison.defenses.base import Defense, SharedOptions
 from unpoison.defenses.guard.checks import REMARKABLE, Checks, CheckScores, reasons
 from unpoison.defenses.guard.claims import SHARE, Findings, answer_from_claims, claims_of
 from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames
@@ -43,12 +43,16 @@ from unpoison.defenses.guard.sources import (
 from unpoison.defenses.guard.statements import MAX_READ, Statement, read_statements
 from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.defenses.vote import answer_by_vote
+from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
 from unpoison.text.near_duplicates import Frame
 from unpoison.text.questions import read_question
 from unpoison.text.tokens import stems, words
 from unpoison.utils.checks import among, within
+
+if TYPE_CHECKING:
+    from unpoison.models.loading import GeneratorFunction
 
 __all__ = ["Guard"]
 
@@ -142,6 +146,7 @@ class Guard(Defense):
         allow: Passages whose style is not judged: ids, sources, patterns of sources, or hashes of texts as shown in the
             reason of a drop (`sha256:...`). Hidden text and injections are still cut.
         mode: `monitor` keeps every passage whole and only reports, in the reasons, what would be dropped.
+        generator: For `answer`, and to read claims.
 
     As every defense it also takes the options of the shell (`ShellOptions`). With `sources` each source has one voice;
     passages that contradict sources that count are dropped, and passages that agree with them are kept, whatever their
@@ -162,7 +167,7 @@ class Guard(Defense):
     client_options = {"damage": "higher"}  # noqa: RUF012  nobody writes to it
     independent: bool = False
 
-    def __init__(  # type: ignore[misc]  # its own default of an option of the shell
+    def __init__(
         self,
         *,
         damage: float = 0.02,
@@ -176,13 +181,13 @@ class Guard(Defense):
         on_dispute: Literal["show", "majority", "abstain"] = "show",
         allow: Sequence[str] = (),
         mode: Literal["enforce", "monitor"] = "enforce",
-        **shell: Unpack[ScreeningOptions],
+        generator: Generator | GeneratorFunction | str | None = None,
+        **shell: Unpack[SharedOptions],
     ) -> None:
         if among("mode", mode, ("enforce", "monitor")) == "monitor":
             hidden = prompt_injection = gibberish = crafted = "flag"
         self.mode = mode
-        shell["prompt_injection"] = prompt_injection
-        super().__init__(**shell)
+        super().__init__(generator=generator, prompt_injection=prompt_injection, **shell)
         self.on_dispute = among("on_dispute", on_dispute, ("show", "majority", "abstain"))
         self.action = among("action", action, ACTIONS)
         self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
