@@ -126,7 +126,7 @@ def test_csv_folders_and_pdf(run: Run, tmp_path: Path) -> None:
     assert named["c.html"]["flagged"]
     assert "sold to Malta" in " ".join(named["c.html"]["reasons"])
     assert "d.pdf: it cannot be read" in result.stderr
-    assert "e.png: files of type '.png' are not supported" in result.stderr
+    assert "e.png: files of type '.png' are not read" in result.stderr
     assert "3 of 6 documents were not read" in result.stderr
     assert result.exit_code == 1
     for name in ("d.pdf", "link.txt"):

@@ -9,8 +9,10 @@ from typing import Any
 import docx
 import pytest
 
-from unpoison.scan import office_files
+from unpoison.errors import InputError
+from unpoison.scan import office_package
 from unpoison.scan.documents import Document, UnreadDocument
+from unpoison.scan.office_files import read_word_file
 from unpoison.scan.sources import folder_documents
 
 pytestmark = pytest.mark.needs("docx")
@@ -70,7 +72,7 @@ def test_what_is_not_read_is_named_and_nothing_is_lost_with_it(tmp_path: Path) -
     documents, failures = read(tmp_path)
     assert documents.keys() == {"good.docx"}
     assert failures.keys() == {"bad.docx", "old.doc", "plain", "deep/table.xlsx", "link.txt"}
-    assert "'.doc' are not supported" in failures["old.doc"]
+    assert "'.doc' are not read; save it as DOCX" in failures["old.doc"]
     assert "link" in failures["link.txt"]
     documents, failures = read(tmp_path, ("*.xlsx", "*.doc*", "plain", "link.txt"))
     assert (documents, failures) == ({}, {})
@@ -80,7 +82,6 @@ def test_a_word_file_that_unpacks_to_too_much_is_named(tmp_path: Path, monkeypat
     written(tmp_path / "a.docx")
     with zipfile.ZipFile(tmp_path / "a.docx", "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/media/image1.bin", bytes(2**22))
-    monkeypatch.setattr(office_files, "MAX_DOCX_BYTES", 2**21)
-    documents, failures = read(tmp_path)
-    assert documents == {}
-    assert "unpacks to" in failures["a.docx"]
+    monkeypatch.setattr(office_package, "MAX_BYTES", 2**21)
+    with pytest.raises(InputError, match="unpacks to"):
+        read_word_file(tmp_path / "a.docx")

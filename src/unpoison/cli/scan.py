@@ -52,8 +52,8 @@ def scan(
         argument(
             "SOURCE",
             "JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF, "
-            "DOCX and XLSX files; a vector store: chroma:FOLDER#COLLECTION, qdrant:URL#COLLECTION, "
-            "postgresql://...#TABLE; - for standard input.",
+            "Office, mail, notebook and subtitle files; a vector store: chroma:FOLDER#COLLECTION, "
+            "qdrant:URL#COLLECTION, postgresql://...#TABLE; - for standard input.",
         ),
     ],
     as_json: Annotated[bool, option("--json", "Write one object for each document, most suspicious first.")] = False,
@@ -97,6 +97,8 @@ def scan(
     documents = list(read_documents(source, report_failure, ignore or ()))
     if len(failures) > MAX_NAMED:
         say(f"{describe_source(source)}: and {len(failures) - MAX_NAMED:,} more could not be read")
+    if not documents and failures:
+        raise InputError(f"{describe_source(source)}: none of {count_noun(len(failures), 'document')} was read")
     if not documents:
         raise InputError(
             f"{describe_source(source)} holds no documents; give rows with 'text', or a folder with text files"

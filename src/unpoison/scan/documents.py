@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip
-from unpoison.scan.parts import COVERT, FOLDED, NOTHING, Reading
+from unpoison.scan.parts import COVERT, FOLDED, NOTHING, Part, Reading
 from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
@@ -21,6 +21,9 @@ __all__ = ["Document", "Probe", "Unit", "UnreadDocument", "content_name", "docum
 
 TIMES = ("added_at", "created_at", "inserted_at", "indexed_at", "published", "timestamp", "date")
 """Metadata with the time of a document; the first one present is used."""
+
+TURNS = ("messages", "conversations")
+"""Fields of a chat log with its turns."""
 
 AUTHORS = ("author", "authors", "uploader", "user", "owner")
 """Metadata with the author."""
@@ -108,7 +111,24 @@ class Document:
         for name in ("title", "source"):
             if name in kept and not isinstance(kept[name], str):
                 del kept[name]
-        return cls.of(kept)
+        turns = next((kept[name] for name in TURNS if isinstance(kept.get(name), list)), None)
+        if turns is None or isinstance(kept.get("text"), str):
+            return cls.of(kept)
+        said = Reading.of(
+            Part(f"{turn.get('role') or turn.get('from') or ''}: {_said(turn)}", f"turn {number:,}")
+            for number, turn in enumerate(turns, 1)
+            if isinstance(turn, Mapping)
+        )
+        return replace(cls.of({**kept, "text": said.text}), places=said.places)
+
+
+def _said(turn: Mapping[str, Any]) -> str:
+    """All that a turn of a chat says: its text or parts, and the arguments of its calls."""
+    content = turn.get("content", turn.get("value"))
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") or part.get("content") if isinstance(part, Mapping) else part for part in parts]
+    calls = [call.get("function", call) for call in turn.get("tool_calls") or () if isinstance(call, Mapping)]
+    return " ".join(str(one) for one in (*texts, *calls) if one)
 
 
 @dataclass(frozen=True, slots=True)

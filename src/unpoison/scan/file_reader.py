@@ -15,13 +15,24 @@ from threading import Timer
 from typing import IO, Any, Self
 
 from unpoison.errors import InputError, MissingExtraError
-from unpoison.scan.office_files import read_spreadsheet, read_word_file
+from unpoison.scan.office_files import read_slides, read_word_file
+from unpoison.scan.other_files import read_mail, read_notebook, read_subtitles
 from unpoison.scan.parts import FileText, Part
 from unpoison.scan.pdf_file import read_pdf_file
+from unpoison.scan.spreadsheet import read_spreadsheet
 
 __all__ = ["READERS", "FileReader", "serve"]
 
-READERS = {".pdf": read_pdf_file, ".docx": read_word_file, ".xlsx": read_spreadsheet}
+READERS = {
+    ".pdf": read_pdf_file,
+    ".docx": read_word_file,
+    ".xlsx": read_spreadsheet,
+    ".pptx": read_slides,
+    ".eml": read_mail,
+    ".ipynb": read_notebook,
+    ".srt": read_subtitles,
+    ".vtt": read_subtitles,
+}
 """File types that are read in a process of its own."""
 
 MAX_SECONDS = 60.0
@@ -73,7 +84,8 @@ class FileReader:
         reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
             raise (MissingExtraError if reply["missing"] else InputError)(reply["error"])
-        return FileText(tuple(Part(*part) for part in reply["parts"]), *reply["about"], tuple(reply["notes"]))
+        title, author = reply["about"]
+        return FileText(tuple(Part(*part) for part in reply["parts"]), title, author, tuple(reply["notes"]))
 
     def _start(self) -> subprocess.Popen[bytes]:
         code = _START.format(path=sys.path, memory=self._memory)

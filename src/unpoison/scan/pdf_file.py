@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.errors import InputError
-from unpoison.scan.office_files import MIN_POINTS
+from unpoison.scan.office_package import MIN_POINTS
 from unpoison.scan.parts import COVERT, FileText, Part
 from unpoison.utils.extras import require
 

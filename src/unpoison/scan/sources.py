@@ -11,13 +11,14 @@ from pathlib import Path
 from unicodedata import normalize
 
 from unpoison.core.passages import Passage
-from unpoison.errors import InputError, MissingExtraError, clip
+from unpoison.errors import InputError, MissingExtraError
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.report.rendering import excerpt
 from unpoison.scan.documents import Document, UnreadDocument, documents_of
 from unpoison.scan.file_reader import READERS, FileReader
-from unpoison.scan.parts import COVERT, FOLDED
+from unpoison.scan.other_files import advice
+from unpoison.scan.parts import COVERT, FOLDED, FileText
 from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
 from unpoison.scan.web_page import read_page
@@ -31,9 +32,9 @@ def read_documents(
     """The documents of a file, a folder or a store, with distinct names.
 
     Args:
-        source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a text, Markdown, HTML, PDF, DOCX or
-            XLSX file, or a folder of them; a vector store, such as `chroma:FOLDER#COLLECTION` (`scan.stores`); or `-`
-            for JSON Lines from standard input.
+        source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a text, Markdown, HTML, PDF, Office,
+            mail, notebook or subtitle file, or a folder of files; a vector store, such as `chroma:FOLDER#COLLECTION`
+            (`scan.stores`); or `-` for JSON Lines from standard input.
         failed: Called for every unreadable row or file; the others are read.
         ignore: Patterns of files in a folder to skip.
 
@@ -57,39 +58,54 @@ def open_documents(
     elif source != "-" and Path(source).is_dir():
         _refuse_store(Path(source))
         yield documents_of(folder_documents(Path(source), failed, ignore))
-    elif Path(source).suffix.lower() in (".csv", ".tsv"):
-        table, notes = table_rows(source)
-        documents = _of_records(table, failed)
-        yield (replace(document, notes=(*document.notes, *notes)) for document in documents)
-    elif Path(source).suffix.lower() in (*TEXT_FILES, *HTML_FILES, *READERS):
+    elif _is_file(source):
         path = Path(source)
         path.stat()  # raises if it is missing
-        yield documents_of(_file_documents([path], path.parent, failed))
+        yield documents_of(_file_documents([path], path.parent, failed, alone=True))
     else:
         refuse_unknown_prefix(source)
         with open_source(source) as rows:
-            yield _of_records(rows, failed)
+            yield documents_of(_of_records(rows, failed))
 
 
-def _of_records(records: Iterable[FileRow], failed: Callable[[UnreadDocument], None]) -> Iterator[Document]:
-    """The documents of rows; all are read before the first is named, so that an id of the file names its own row."""
-    documents = list[Document]()
+def _is_file(source: str) -> bool:
+    """Whether a source is one file of a type for itself, and not rows of JSON or Parquet."""
+    kind = Path(source).suffix.lower()
+    return kind in TABLES or (kind not in (*ROW_FILES, ".json", "") and ":" not in source and Path(source).exists())
+
+
+def _of_records(
+    records: Iterable[FileRow], failed: Callable[[UnreadDocument], None], file: str = ""
+) -> Iterator[Document]:
+    """The documents of rows.
+
+    Args:
+        records: The rows.
+        failed: Called for every unreadable one.
+        file: The name of their file in a folder, before their ids.
+    """
     for record in records:
         error = record.error
         if error is None and "passages" in record.fields and "text" not in record.fields:
             error = "it has passages and no text: a scan reads one document per row; for questions use unpoison screen"
+        location, document = f"row {record.number:,}", None
         try:
-            documents += [] if error is not None else [Document.of_row(record.fields)]
+            document = None if error is not None else Document.of_row(record.fields)
         except InputError as problem:
             error = str(problem)
-        if error is not None:
-            failed(UnreadDocument(f"row {record.number:,}", error))
-    return documents_of(documents)
+        if document is None:
+            failed(UnreadDocument(f"{file}, {location}" if file else location, error or ""))
+        elif file:
+            name = f"{file}#{record.fields.get('id') or record.number}"
+            yield replace(document, passage=replace(document.passage, id=name, source=document.passage.source or file))
+        else:
+            yield document
 
 
 TEXT_FILES = (".txt", ".text", ".md", ".markdown", ".rst")
 HTML_FILES = (".html", ".htm", ".xhtml")
-ROW_FILES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+TABLES = (".csv", ".tsv")
+ROW_FILES = (*TABLES, ".jsonl", ".ndjson", ".parquet")
 
 MAX_FILE_BYTES = 256 * 2**20
 """Maximum bytes of a file."""
@@ -120,8 +136,9 @@ def folder_documents(
 
 
 def _file_documents(
-    paths: Sequence[Path], folder: Path, failed: Callable[[UnreadDocument], None]
+    paths: Sequence[Path], folder: Path, failed: Callable[[UnreadDocument], None], *, alone: bool = False
 ) -> Iterator[Document]:
+    """The documents of files; `alone` for one that was named, whose rows have the names that they have."""
     with FileReader() as reader:
         for path in paths:
             name, kind = path.relative_to(folder).as_posix(), path.suffix.lower()
@@ -129,15 +146,33 @@ def _file_documents(
             try:
                 if not why and path.stat().st_size > MAX_FILE_BYTES:
                     why = f"it is larger than {MAX_FILE_BYTES // 2**20} MiB; split it"
-                document = None if why else _document(path, name, kind, reader)
+                if not why and kind in ROW_FILES:
+                    yield from _rows_of(path, name, failed, alone=alone)
+                elif not why:
+                    yield _document(path, name, kind, reader)
             except MissingExtraError as error:
-                document, why = None, str(error)
+                why = str(error)
             except Exception as error:  # a library raises whatever it likes on hostile files
-                document, why = None, f"it cannot be read: {excerpt(str(error) or type(error).__name__, 200)}"
-            if document is None:
+                if alone and isinstance(error, InputError) and kind in ROW_FILES:
+                    raise
+                why = f"it cannot be read: {excerpt(str(error) or type(error).__name__, 200)}"
+            if why:
                 failed(UnreadDocument(name, why))
-            else:
-                yield document
+
+
+def _rows_of(path: Path, name: str, failed: Callable[[UnreadDocument], None], *, alone: bool) -> Iterator[Document]:
+    """The rows of a table with a column of texts as documents, and any other table as one."""
+    file = "" if alone else name
+    if path.suffix.lower() not in TABLES:
+        with open_source(str(path)) as rows:
+            yield from _of_records(rows, failed, file)
+        return
+    table, notes = table_rows(str(path))
+    if isinstance(table, FileText):
+        yield _of_file(table, name, datetime.fromtimestamp(path.stat().st_mtime, UTC))
+        return
+    for document in _of_records(table, failed, file):
+        yield replace(document, notes=(*document.notes, *notes))
 
 
 def _unread(path: Path, kind: str) -> str:
@@ -146,11 +181,7 @@ def _unread(path: Path, kind: str) -> str:
         return "links are not followed; name the folder that it leads to"
     if not path.is_file():
         return "not a file"
-    if kind in ROW_FILES:
-        return "files of rows are read only if they are named directly"
-    if kind not in (*TEXT_FILES, *HTML_FILES, *READERS):
-        return f"files of type {clip(kind)} are not supported; save it as text, or skip it with --ignore"
-    return ""
+    return "" if kind in (*TEXT_FILES, *HTML_FILES, *READERS, *ROW_FILES) else advice(kind)
 
 
 def _document(path: Path, name: str, kind: str, reader: FileReader) -> Document:
@@ -164,6 +195,10 @@ def _document(path: Path, name: str, kind: str, reader: FileReader) -> Document:
         file = read_page(text, xml=kind == ".xhtml")._replace(notes=notes)
         if text.strip() and not any(part.text.strip() for part in file.parts):
             raise InputError("it has markup and no text; if a script writes its text, save the page from a browser")
+    return _of_file(file, name, added_at)
+
+
+def _of_file(file: FileText, name: str, added_at: datetime) -> Document:
     seen = file.reading()
     return Document(
         Passage(seen.text, id=name, title=file.title, source=name),

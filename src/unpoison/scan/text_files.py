@@ -5,14 +5,14 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from unpoison.errors import InputError
 from unpoison.io.file_rows import FileRow, csv_lines, dialect, read_line
-from unpoison.report.rendering import excerpt
+from unpoison.scan.parts import FileText, Part
 from unpoison.utils.extras import require
 
 __all__ = ["decode", "table_rows"]
@@ -46,8 +46,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     """The text of a file, with notes about guessed or lost characters.
 
-    In this order: the byte order mark; a valid declared encoding; valid UTF-8 without control characters; the guess of
-    `charset-normalizer`; UTF-8 with replacements.
+    In this order: the byte order mark; a valid declared encoding; the escapes of ISO-2022; valid UTF-8 without control
+    characters; cp1252 or the guess of `charset-normalizer` (`_guess`); UTF-8 with replacements.
 
     Raises:
         MissingExtraError: A guess is needed, and charset-normalizer is not installed.
@@ -68,7 +68,32 @@ def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     return _guess(raw)
 
 
+_ESCAPED = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$", "iso2022_jp_2"), (b"\x1b(J", "iso2022_jp_2"))
+"""Escapes that begin another character set, and the encoding that has them."""
+
+FOREIGN_SHARE = 0.25
+"""Share of bytes above ASCII among the letters from which a text is in another script than Latin."""
+
+_WORDS = frozenset(
+    (
+        "że się są być może który która które także został więcej jeśli dziś też będzie można już není že při která který "
+        "více před také než její být jsou může již když až ještě ďalší nové môže ktorý ktorá sú už keď što više također "
+        "već još će bić čiji și în să această după încă több már még után között őket így időben yra šį iš kā būt arī"
+    ).split()
+)
+"""Frequent words of Latin script that cp1252 cannot write, in Polish, Czech, Slovak, Croatian, Romanian, Hungarian,
+Lithuanian and Latvian."""
+
+
 def _guess(raw: bytes) -> tuple[str, tuple[str, ...]]:
+    """UTF-8, an escaped encoding, or a guess.
+
+    Guesses among the encodings of Latin script are poor: on a few accents every one of them fits. So such a text is in
+    cp1252, the usual one by far, unless another guess gives frequent words of a language that cp1252 cannot write.
+    """
+    for escape, encoding in _ESCAPED:
+        if escape in raw:
+            return _read(raw, encoding)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -76,9 +101,20 @@ def _guess(raw: bytes) -> tuple[str, tuple[str, ...]]:
     if not _CONTROL.search(text):
         return text, ()
     found = require("charset_normalizer", "reading a file that is not UTF-8").from_bytes(raw).best()
+    high = sum(byte >= 0x80 for byte in raw[:MAX_SAMPLE])
+    letters = high + sum(byte | 0x20 in range(0x61, 0x7B) for byte in raw[:MAX_SAMPLE])
+    if b"\0" not in raw and high <= FOREIGN_SHARE * letters:
+        words = set() if found is None else set(re.findall(r"[^\W\d_]+", str(found).lower()))
+        if found is None or not any(word for word in words & _WORDS if not word.isascii()):
+            with suppress(UnicodeDecodeError):
+                return raw.decode("cp1252"), ("its encoding was guessed: cp1252",)
     if found is None:
         return _read(raw, "utf-8")
     return str(found), (f"its encoding was guessed: {found.encoding}",)
+
+
+MAX_SAMPLE = 100_000
+"""Bytes that are counted."""
 
 
 def _read(raw: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:
@@ -97,43 +133,37 @@ TEXTS = ("text", "content", "page_content", "body", "passage", "document", "chun
 """Names of the text column, in order of preference."""
 
 
-def table_rows(source: str) -> tuple[Iterator[FileRow], tuple[str, ...]]:
+def table_rows(source: str) -> tuple[Iterator[FileRow] | FileText, tuple[str, ...]]:
     """The rows of a file with the text as `text`, and notes on its encoding; the question of an answer is its title.
 
+    A table without a column of texts is one text, with a line for each row.
+
     Raises:
-        InputError: No text column in the header, or an unclosed quote.
+        InputError: An unclosed quote.
     """
     text, notes = decode(Path(source).read_bytes())
-    return _rows(text, source), notes
-
-
-def _rows(text: str, source: str) -> Iterator[FileRow]:
     raw = text.encode("utf-8", "surrogatepass")
     first = next((line for line in raw.splitlines() if line.strip()), b"")
     heading = next(csv.reader([first.decode("utf-8", "replace")], delimiter=dialect(first)), [])
-    column = _text_column(heading, source)
+    plain = [name.strip().lower() for name in heading]
+    column = "" if "passages" in plain else next((wanted for wanted in TEXTS if wanted in plain), None)
+    rows = _rows(raw, source, column or "")
+    if column is not None:
+        return rows, notes
+    return FileText(tuple(map(_as_text, rows)), notes=notes), ()
+
+
+def _as_text(row: FileRow) -> Part:
+    """A row with the names of its columns; one that is unreadable is its error."""
+    said = row.error or " | ".join(f"{name}: {_joined(cell)}" for name, cell in row.fields.items())
+    return Part(said, f"row {row.number:,}")
+
+
+def _rows(raw: bytes, source: str, column: str) -> Iterator[FileRow]:
     for number, line in enumerate(csv_lines(BytesIO(raw), source, MAX_ROW, any_columns=True), 1):
         row = read_line(number, line, number)
         if row is not None:
             yield row if row.error is not None else FileRow(number, _named(row.fields, column), None, number)
-
-
-def _text_column(heading: Sequence[str], source: str) -> str:
-    """The name of the text column; "" for rows of questions, which the caller reports.
-
-    Raises:
-        InputError: There is no text column.
-    """
-    plain = [name.strip().lower() for name in heading]
-    if "passages" in plain:
-        return ""
-    text = next((wanted for wanted in TEXTS if wanted in plain), None)
-    if text is None:
-        shown = excerpt(", ".join(map(repr, heading[:20])), 300)
-        raise InputError(
-            f"{source} has the columns {shown} and none called text; rename the column with the documents' text"
-        )
-    return text
 
 
 def _named(row: Mapping[str, Any], column: str) -> dict[str, Any]:

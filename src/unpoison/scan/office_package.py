@@ -1,0 +1,221 @@
+"""Office files (DOCX, PPTX, XLSX): packages of XML parts that name each other, and every text in them.
+
+Each part is read as a whole: the text that its program shows, and as hidden whatever else in it reads like a message,
+be it an alternative text, a field, a property or an attribute that nobody thought of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from posixpath import dirname, join, normpath, splitext
+from typing import Any, NamedTuple, Self
+from zipfile import ZipFile
+
+from unpoison.errors import InputError
+from unpoison.scan.parts import FOLDED, FileText, Part
+from unpoison.scan.web_page import read_page
+from unpoison.text.invisible import MESSAGE
+from unpoison.utils.extras import require
+
+__all__ = ["MIN_POINTS", "A", "Package", "W", "local"]
+
+MIN_POINTS = 2.0
+"""Smallest visible font size, in points."""
+
+MAX_BYTES = 256 * 2**20
+"""Maximum bytes of all parts, with pictures."""
+
+MAX_PART_BYTES = 48 * 2**20
+"""Maximum bytes of a part that is read as a whole."""
+
+W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_SHOWN = frozenset(
+    (
+        *(f"{W}t", f"{A}t", "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"),
+        *("{http://schemas.openxmlformats.org/spreadsheetml/2006/main}t", "{http://purl.oclc.org/ooxml/drawingml/main}t"),
+        "{http://schemas.openxmlformats.org/presentationml/2006/main}text",
+        "{http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments}text",
+        "{http://schemas.openxmlformats.org/drawingml/2006/chart}v",
+    )
+)  # fmt: skip
+"""Elements whose text the program shows."""
+
+_BREAKS = frozenset(("p", "br", "cr", "tab", "si", "pt", "comment", "threadedComment"))
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_FORMAL = re.compile(r"(?:^|/)(?:\[Content_Types\]|styles|stylesWithEffects|theme\d*|fontTable|webSettings|"
+                     r"numbering|tableStyles|viewProps|calcChain|colors\d*|style\d*)\.xml$|/_rels/")  # fmt: skip
+"""Parts without text of the author."""
+_PICTURES = frozenset(".png .jpg .jpeg .gif .bmp .tif .tiff .emf .wmf .svg .webp .wdp .xml .rels .vml .odttf".split())  # noqa: SIM905
+
+Look = Callable[[Any], str]
+"""How an element of shown text is hidden: a value of `Part.hidden`."""
+
+
+class _Relation(NamedTuple):
+    """A part that another one names: its name, and the last word of the relation's type."""
+
+    name: str
+    kind: str
+
+
+class Package:
+    """An office file that is open.
+
+    Raises:
+        InputError: It unpacks to too many bytes.
+        MissingExtraError: lxml is not installed.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self.xml: Any = require("lxml.etree", "reading Office files")
+        self._archive = ZipFile(path)
+        sizes = {part.filename: part.file_size for part in self._archive.infolist()}
+        self._sizes, self._left = sizes, dict.fromkeys(sizes)
+        self.notes = list[str]()
+        if sum(sizes.values()) > MAX_BYTES:
+            raise InputError(
+                f"it unpacks to {sum(sizes.values()):,} bytes, more than {MAX_BYTES // 2**20} MiB; split it"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._archive.close()
+
+    def open(self, name: str) -> Any:
+        """The stream of a part, which then counts as read."""
+        self._left.pop(name, None)
+        return self._archive.open(name)
+
+    def root(self, name: str) -> Any:
+        """The root element of a part; None if it is missing or too large."""
+        if self._sizes.get(name, MAX_PART_BYTES + 1) > MAX_PART_BYTES:
+            if name in self._sizes:
+                self.notes.append(f"{name} is larger than {MAX_PART_BYTES // 2**20} MiB and not read")
+            return None
+        parser = self.xml.XMLParser(resolve_entities=False, no_network=True, remove_comments=False, recover=True)
+        with self._archive.open(name) as stream:
+            return self.xml.parse(stream, parser).getroot()
+
+    def related(self, name: str) -> dict[str, _Relation]:
+        """The parts that a part names, by the id of the relation."""
+        folder, file = dirname(name), name.rpartition("/")[2]
+        relations = f"{folder}/_rels/{file}.rels".lstrip("/")
+        root = self.root(relations) if relations in self._sizes else None
+        found = dict[str, _Relation]()
+        for one in root.iter("{*}Relationship") if root is not None else ():
+            if one.get("TargetMode") != "External":
+                target = one.get("Target") or ""
+                whole = target.lstrip("/") if target.startswith("/") else normpath(join(folder, target))
+                found[one.get("Id") or ""] = _Relation(whole, (one.get("Type") or "").rpartition("/")[2])
+        return found
+
+    def read(self, name: str, place: str, look: Look = lambda element: "", numbered: str = "") -> Iterator[Part]:
+        """The texts of a part, and of the parts that it names and nobody has read.
+
+        Args:
+            name: Its name.
+            place: Where a person finds it.
+            look: How an element of shown text is hidden.
+            numbered: What a paragraph is called, if each has a place of its own.
+        """
+        if name not in self._left:
+            return
+        if splitext(name)[1].lower() not in (".xml", ".vml"):
+            yield from self._inserted(name, place)
+            return
+        root = None if _FORMAL.search(name) else self.root(name)
+        self._left.pop(name, None)
+        if root is not None:
+            yield from _texts(root, place, look, numbered)
+        for relation in self.related(name).values():
+            kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", relation.kind).lower().replace("notes slide", "notes")
+            if relation.kind not in (
+                "slide",
+                "slideLayout",
+                "slideMaster",
+                "worksheet",
+                "officeDocument",
+                "sharedStrings",
+            ):
+                yield from self.read(relation.name, f"{place}, {kind}" if place and not numbered else kind, look)
+
+    def _inserted(self, name: str, place: str) -> Iterator[Part]:
+        """A file inside the file: a page of HTML or a text is read, a picture is none, and others are named."""
+        kind = splitext(name)[1].lower()
+        if kind in (".html", ".htm", ".xhtml", ".txt", ".mht"):
+            with self.open(name) as stream:
+                text = stream.read(MAX_PART_BYTES).decode("utf-8", "replace")
+            parts = read_page(text).parts if kind != ".txt" else (Part(text),)
+            yield from (part._replace(place=f"{place} {name}") for part in parts)
+
+    def rest(self) -> Iterator[Part]:
+        """The texts of the parts that none has named, and notes on those that are not read."""
+        for name in list(self._left):
+            if name.endswith((".xml", ".vml")):
+                yield from self.read(name, "properties" if name.startswith("docProps/") else name)
+        unread = [name for name in self._left if not name.lower().endswith((*_PICTURES, "/"))]
+        if unread:
+            more = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
+            self.notes.append(f"files inside it are not read: {', '.join(unread[:3])}{more}")
+
+    def file(self, parts: list[Part]) -> FileText:
+        """Everything that was read, with the title and the author of the properties."""
+        parts = [*parts, *self.rest()]
+        about = dict[str, str]()
+        if "docProps/core.xml" in self._sizes and (root := self.root("docProps/core.xml")) is not None:
+            about = {local(one): (one.text or "").strip() for one in root if isinstance(one.tag, str)}
+        return FileText(
+            tuple(parts), about.get("title") or None, about.get("creator", "")[:200] or None, tuple(self.notes)
+        )
+
+
+def local(element: Any) -> str:
+    """The name of an element without its namespace."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def _texts(root: Any, place: str, look: Look, numbered: str) -> Iterator[Part]:
+    """The texts of a part in order: what is shown, by paragraphs, and as hidden what else reads like a message."""
+    number, pieces = 0, dict[str, list[str]]()
+    twins = frozenset[str]()
+    where = place
+
+    def paragraph() -> Iterator[Part]:
+        for hidden, texts in pieces.items():
+            text = "".join(texts)
+            if text.strip() and text not in twins:
+                yield Part(text, where, hidden)
+        pieces.clear()
+
+    for element in root.iter():
+        name = local(element)
+        if not isinstance(element.tag, str):  # a comment or an instruction
+            yield from _message(element.text, where)
+            continue
+        if element.tag == _FALLBACK and element.getparent() is not None:  # the same box for older programs
+            yield from paragraph()
+            twins = frozenset("".join(one.itertext(*_SHOWN)) for one in element.getparent()[0].iter(f"{W}p", f"{A}p"))
+        if name in _BREAKS:
+            if name == "p" or name in ("si", "pt", "comment", "threadedComment"):
+                yield from paragraph()
+                number += name == "p"
+                where = f"{numbered} {number:,}" if numbered else place
+                where += f" {element.get('ref')}" if element.get("ref") else ""
+            else:
+                pieces.setdefault("", []).append("\n" if name != "tab" else " ")
+        elif element.tag in _SHOWN:
+            pieces.setdefault(look(element), []).append(element.text or "")
+        elif element.text and element.text.strip():
+            yield from _message(element.text, where)
+        for value in element.attrib.values():
+            yield from _message(value, where)
+    yield from paragraph()
+
+
+def _message(text: str | None, place: str) -> Iterator[Part]:
+    if text and MESSAGE.search(text):
+        yield Part(text, place, FOLDED)

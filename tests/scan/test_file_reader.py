@@ -1,0 +1,68 @@
+"""A file that takes too long, too much memory or the process with it is unread, and the next one is read."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from unpoison.errors import InputError
+from unpoison.scan.file_reader import FileReader
+
+pytestmark = pytest.mark.needs("openpyxl")
+
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+
+
+def workbook(path: Path, cells: str, merged: str = "", strings: str = "") -> Path:
+    """A small XLSX file, changed as an attacker would."""
+    import openpyxl
+
+    openpyxl.Workbook().save(path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = f"<worksheet {MAIN}><sheetData>{cells}</sheetData>{merged}</worksheet>"
+    parts["xl/worksheets/sheet1.xml"] = sheet.encode()
+    if strings:
+        parts["xl/sharedStrings.xml"] = f"<sst {MAIN}>{strings}</sst>".encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, raw in parts.items():
+            archive.writestr(name, raw)
+    return path
+
+
+def test_a_merge_over_the_whole_sheet_costs_nothing(tmp_path: Path) -> None:
+    merged = '<mergeCells count="1"><mergeCell ref="A1:XFD1048576"/></mergeCells>'
+    path = workbook(tmp_path / "a.xlsx", '<row r="1"><c r="A1"><v>7</v></c></row>', merged)
+    with FileReader(seconds=20) as reader:
+        assert "7" in reader.read(path, ".xlsx").reading().text
+
+
+def test_a_long_text_in_many_cells_is_read_to_a_bound(tmp_path: Path) -> None:
+    rows = "".join(f'<row r="{i}"><c r="A{i}" t="s"><v>0</v></c></row>' for i in range(1, 20_001))
+    path = workbook(tmp_path / "a.xlsx", rows, strings=f"<si><t>{'word ' * 200_000}</t></si>")
+    with FileReader(seconds=60) as reader:
+        file = reader.read(path, ".xlsx")
+    assert sum(len(part.text) for part in file.parts) < 80_000_000
+    assert "not read" in file.notes[0]
+
+
+def test_a_limit_names_the_file_and_the_next_one_is_read(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", '<row r="1"><c r="A1"><v>7</v></c></row>')
+    with FileReader(seconds=0) as reader, pytest.raises(InputError, match="takes more than 0 seconds"):
+        reader.read(path, ".xlsx")
+    with FileReader() as reader:
+        assert reader.read(path, ".xlsx").reading().text
+        process = reader._process
+        process.kill()
+        process.wait()
+        with pytest.raises(InputError, match="too much memory"):
+            reader.read(path, ".xlsx")
+        assert reader.read(path, ".xlsx").reading().text
+
+
+def test_memory_is_limited(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", "", strings=f"<si><t>{'word ' * 10_000_000}</t></si>")
+    with FileReader(memory=2**24) as reader, pytest.raises(InputError):
+        reader.read(path, ".xlsx")
