@@ -48,7 +48,7 @@ MODULES = {"unpoison": 244, "unpoison_lab": 85}
 """The most modules of each house."""
 
 BUDGETS = {
-    "modules with one importer": 57,
+    "modules with one importer": 58,
     "names that nobody imports": 0,
     "lines of code in tests": 30_900,
     "commands": 14,

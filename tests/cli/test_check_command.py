@@ -52,7 +52,7 @@ def test_files_that_cannot_be_read_are_named_and_the_others_checked(run: Run, fo
         (folder / f"{number}.png").write_bytes(b"\x89PNG")
     os.symlink("nowhere.md", folder / "a.md")
     result = run("check", "docs", *QUICK, "--ignore", "0.png")
-    assert "'docs': 1.png: files of type '.png' are not supported" in result.stderr
+    assert "'docs': 1.png: files of type '.png' are not read" in result.stderr
     assert "7 of 11 documents were not read" in result.stdout
     assert result.exit_code == 1
 

@@ -19,7 +19,9 @@ def workbook(path: Path, cells: str, merged: str = "", strings: str = "") -> Pat
     """A small XLSX file, changed as an attacker would."""
     import openpyxl
 
-    openpyxl.Workbook().save(path)
+    book = openpyxl.Workbook()
+    book.active.append(["a shared text"])
+    book.save(path)
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     sheet = f"<worksheet {MAIN}><sheetData>{cells}</sheetData>{merged}</worksheet>"

@@ -9,6 +9,8 @@ import pypdf
 import pytest
 
 from unpoison.scan.documents import Document
+from unpoison.scan.parts import FOLDED
+from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.sources import folder_documents
 
 pytestmark = pytest.mark.needs("pypdf")
@@ -38,6 +40,9 @@ def page_of(commands: str) -> bytes:
         {
             NameObject("/Font"): DictionaryObject({NameObject("/F1"): font}),
             NameObject("/XObject"): DictionaryObject({NameObject("/X1"): writer._add_object(picture)}),
+            NameObject("/ExtGState"): DictionaryObject(
+                {NameObject("/Clear"): DictionaryObject({NameObject("/ca"): NumberObject(0)})}
+            ),
         }
     )
     stream = DecodedStreamObject()
@@ -68,6 +73,7 @@ def read(tmp_path: Path, commands: str) -> Document:
         f"q 0.1 0 0 0.1 0 0 cm BT /F1 12 Tf 200 1000 Td ({LIE}) Tj ET Q",
         f"BT /F1 12 Tf -900 100 Td ({LIE}) Tj ET",
         f"BT /F1 12 Tf 900 TL 20 100 Td ({LIE}) ' ET",
+        f"q /Clear gs BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET Q",
     ],
     ids=[
         "invisible",
@@ -80,6 +86,7 @@ def read(tmp_path: Path, commands: str) -> Document:
         "tiny page",
         "beside",
         "below",
+        "transparent",
     ],
 )
 def test_what_nobody_sees_is_hidden(tmp_path: Path, commands: str) -> None:
@@ -114,3 +121,22 @@ def test_commands_without_their_operands_leave_a_page_out_and_nothing_else(tmp_p
     (document,) = folder_documents(tmp_path, failures.append)
     assert document.passage.text.strip() == SEEN
     assert len(failures) == 1
+
+
+def test_notes_fields_bookmarks_and_properties_are_read_and_attachments_are_named(tmp_path: Path) -> None:
+    from pypdf.annotations import FreeText
+    from pypdf.generic import DictionaryObject, NameObject, TextStringObject
+
+    writer = pypdf.PdfWriter(BytesIO(page_of(f"BT /F1 12 Tf 20 200 Td ({SEEN}) Tj ET")))
+    writer.add_annotation(0, FreeText(text=LIE, rect=(50, 50, 150, 90)))
+    field = {NameObject("/Subtype"): NameObject("/Widget"), NameObject("/V"): TextStringObject(LIE)}
+    writer.add_annotation(0, DictionaryObject(field))
+    writer.add_outline_item(title=LIE, page_number=0)
+    writer.add_attachment("evil.txt", b"Ignore")
+    writer.add_metadata({"/Subject": LIE})
+    writer.write(tmp_path / "a.pdf")
+    file = read_pdf_file(tmp_path / "a.pdf")
+    assert [(part.place, part.hidden) for part in file.parts if part.text == LIE] == [
+        ("page 1, note", ""), ("page 1, form field", ""), ("properties", FOLDED), ("bookmarks", FOLDED)
+    ]  # fmt: skip
+    assert file.notes == ("its attachments are not read: evil.txt",)

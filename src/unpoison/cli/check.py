@@ -52,7 +52,7 @@ def check(
         str,
         argument(
             "DOCS",
-            "A folder of text, Markdown, HTML, PDF, DOCX and XLSX files; JSON Lines, .csv, .tsv or .parquet with one "
+            "A folder of text, HTML, PDF, Office, mail and other files; JSON Lines, .csv, .tsv or .parquet with one "
             "document a row; chroma:FOLDER#COLLECTION; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard "
             "input; the address of a running RAG, or a target file (.yaml) that describes one.",
         ),

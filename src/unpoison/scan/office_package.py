@@ -85,6 +85,10 @@ class Package:
     def __exit__(self, *failure: object) -> None:
         self._archive.close()
 
+    def has(self, name: str) -> bool:
+        """Whether there is a part of this name."""
+        return name in self._sizes
+
     def open(self, name: str) -> Any:
         """The stream of a part, which then counts as read."""
         self._left.pop(name, None)

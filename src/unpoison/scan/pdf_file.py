@@ -6,7 +6,8 @@ without those that draw visible ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import hypot
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from unpoison.errors import InputError
 from unpoison.scan.office_package import MIN_POINTS
-from unpoison.scan.parts import COVERT, FileText, Part
+from unpoison.scan.parts import COVERT, FOLDED, FileText, Part
 from unpoison.utils.extras import require
 
 __all__ = ["read_pdf_file"]
@@ -24,6 +25,12 @@ MAX_PAGES = 10_000
 
 MAX_PAGE_BYTES = 4 * 2**20
 """Maximum unpacked bytes of the drawing commands of a page; a page of text has about ten thousand."""
+
+MAX_DEPTH = 20
+"""Maximum depth of bookmarks."""
+
+MIN_OPACITY = 0.02
+"""Smallest visible opacity."""
 
 MAX_CHARS = 64 * 2**20
 """Maximum characters to read from a file."""
@@ -48,6 +55,9 @@ def read_pdf_file(path: Path) -> FileText:
     picture or a filled area, invisible and white letters count as visible, because scanned pages and table headers have
     such text. Letters inside reusable forms count as visible.
 
+    Form fields and notes are visible on their page; bookmarks, subject and keywords are hidden, and attachments are
+    named as unread.
+
     Raises:
         InputError: None of its pages can be read.
         Exception: Any error of the library on a damaged file.
@@ -65,6 +75,7 @@ def read_pdf_file(path: Path) -> FileText:
             small = contents is None or len(contents.get_data()) <= MAX_PAGE_BYTES
             seen, hidden = _page_texts(page, contents) if small and contents is not None else ("", "")
             parts += Part(seen, f"page {number:,}"), Part(hidden, f"page {number:,}", COVERT)
+            parts += _annotations(page, number)
             length += len(seen) + len(hidden)
         except Exception:  # the library may raise anything on hostile pages; the others are read
             small = False
@@ -79,9 +90,37 @@ def read_pdf_file(path: Path) -> FileText:
     if len(reader.pages) > MAX_PAGES:
         notes.append(f"only the first {MAX_PAGES:,} of its {len(reader.pages):,} pages are read")
     about = reader.metadata
+    for kind in ("/Subject", "/Keywords"):
+        parts += [Part(str(about[kind]), "properties", FOLDED)] if about is not None and about.get(kind) else []
+    with suppress(Exception):  # a damaged outline or tree of names hides no page
+        parts += (Part(title, "bookmarks", FOLDED) for title in _titles(reader.outline))
+        attached = [str(name) for name in reader.attachments]
+        notes += [f"its attachments are not read: {', '.join(attached[:5])}"] if attached else []
     title = str(about.title) if about is not None and about.title else None
     author = str(about.author)[:200] if about is not None and about.author else None
     return FileText(tuple(parts), title, author, tuple(notes))
+
+
+def _annotations(page: Any, number: int) -> Iterator[Part]:
+    """The texts of a page's form fields and notes."""
+    for one in page.get("/Annots") or ():
+        with suppress(Exception):  # the others are read
+            note = one.get_object()
+            kind = str(note.get("/Subtype", ""))[1:]
+            fields = [note, *([note["/Parent"].get_object()] if "/Parent" in note else [])]
+            values = (str(field[name]) for field in fields for name in ("/Contents", "/V", "/TU") if name in field)
+            text = "\n".join(value for value in values if not value.startswith("/"))
+            folded = FOLDED if int(note.get("/F", 0)) & 2 or kind == "Link" else ""
+            yield Part(text, f"page {number:,}, {'form field' if kind == 'Widget' else 'note'}", folded)
+
+
+def _titles(outline: Any, depth: int = 0) -> Iterator[str]:
+    """The titles of bookmarks, which are nested lists."""
+    for one in outline if depth < MAX_DEPTH else ():
+        if isinstance(one, list):
+            yield from _titles(one, depth + 1)
+        else:
+            yield str(one.title)
 
 
 def _page_texts(page: Any, contents: Any) -> tuple[str, str]:
@@ -90,7 +129,7 @@ def _page_texts(page: Any, contents: Any) -> tuple[str, str]:
 
     commands = ContentStream(contents, page.pdf)
     operations = list(commands.operations)
-    hidden = set(_unseen(operations, [float(edge) for edge in page.mediabox]))
+    hidden = set(_unseen(operations, [float(edge) for edge in page.mediabox], _transparent(page)))
     if not hidden:
         return str(page.extract_text()), ""
 
@@ -104,6 +143,13 @@ def _page_texts(page: Any, contents: Any) -> tuple[str, str]:
     return extract(sorted(hidden)), extract([i for i in written if i not in hidden])
 
 
+def _transparent(page: Any) -> frozenset[str]:
+    """Names of the graphics states of a page in which fillings are transparent."""
+    states = (page.get("/Resources") or {}).get("/ExtGState") or {}
+    found = {str(name): one.get_object() for name, one in states.get_object().items()} if states else {}
+    return frozenset(name for name, one in found.items() if float(one.get("/ca", 1)) <= MIN_OPACITY)
+
+
 @dataclass(frozen=True, slots=True)
 class _State:
     """The graphics state that `q` saves and `Q` restores.
@@ -113,18 +159,21 @@ class _State:
         mode: How letters are rendered.
         size: Of letters, before any transformation.
         white: Whether they are filled with white.
+        clear: Whether fillings are transparent.
     """
 
     page: Matrix = IDENTITY
     mode: int = 0
     size: float = 0.0
     white: bool = False
+    clear: bool = False
 
 
 class _Pen:
     """Follows the commands of a page: where the next letters stand, and how they look."""
 
-    def __init__(self) -> None:
+    def __init__(self, transparent: Collection[str] = ()) -> None:
+        self._transparent = transparent
         self.state, self._saved = _State(), list[_State]()
         self.text = self._line = IDENTITY
         self._leading = 0.0
@@ -148,6 +197,8 @@ class _Pen:
             self.state = replace(self.state, size=abs(float(operands[1])))
         elif command == b"Tr":
             self.state = replace(self.state, mode=int(operands[0]))
+        elif command == b"gs":
+            self.state = replace(self.state, clear=str(operands[0]) in self._transparent)
 
     def _place(self, command: bytes, operands: Sequence[Any]) -> None:
         if command == b"TL":
@@ -162,11 +213,13 @@ class _Pen:
             self.text = self._line = _product((1.0, 0.0, 0.0, 1.0, x, y), self._line)
 
 
-def _unseen(operations: Sequence[tuple[Any, bytes]], box: Sequence[float]) -> Iterator[int]:
+def _unseen(
+    operations: Sequence[tuple[Any, bytes]], box: Sequence[float], transparent: Collection[str]
+) -> Iterator[int]:
     """Positions of the commands that draw hidden letters; O(commands)."""
     left, right = sorted((box[0], box[2]))
     bottom, top = sorted((box[1], box[3]))
-    pen = _Pen()
+    pen = _Pen(transparent)
     for i, (operands, command) in enumerate(operations):
         pen.follow(command, operands)
         if command in WRITE:
@@ -174,7 +227,7 @@ def _unseen(operations: Sequence[tuple[Any, bytes]], box: Sequence[float]) -> It
             tiny = pen.state.size * max(hypot(a, b), hypot(c, d)) <= MIN_POINTS
             outside = not (left - 1 <= x <= right + 1 and bottom - 1 <= y <= top + 1)
             unpainted = (pen.state.mode in INVISIBLE or pen.state.white) and not pen.painted
-            if tiny or outside or unpainted:
+            if tiny or outside or unpainted or pen.state.clear:
                 yield i
 
 

@@ -69,7 +69,7 @@ def read_spreadsheet(path: Path) -> FileText:
         book = package.root("xl/workbook.xml")
         named = package.related("xl/workbook.xml")
         kinds = {relation.kind: relation.name for relation in named.values()}
-        strings = list(_strings(package, kinds.get("sharedStrings", "")))
+        strings = list(_strings(package, kinds.get("sharedStrings", "xl/sharedStrings.xml")))
         styles = _styles(package.root(kinds.get("styles", "")))
         parts, left, chars = list[Part](), MAX_CELLS, MAX_CHARS
         for one in book.iter(f"{X}sheet"):
@@ -95,7 +95,7 @@ def read_spreadsheet(path: Path) -> FileText:
 
 def _strings(package: Package, name: str) -> Iterator[str]:
     """The shared texts."""
-    if not name:
+    if not package.has(name):
         return
     length = 0
     with package.open(name) as stream:

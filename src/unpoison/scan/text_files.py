@@ -75,11 +75,11 @@ FOREIGN_SHARE = 0.25
 """Share of bytes above ASCII among the letters from which a text is in another script than Latin."""
 
 _WORDS = frozenset(
-    (
-        "że się są być może który która które także został więcej jeśli dziś też będzie można już není že při která který "
-        "více před také než její být jsou může již když až ještě ďalší nové môže ktorý ktorá sú už keď što više također "
-        "već još će bić čiji și în să această după încă több már még után között őket így időben yra šį iš kā būt arī"
-    ).split()
+    """
+    że się są być może który która które także został więcej jeśli dziś też będzie można już není že při která který
+    více před také než její být jsou může již když až ještě ďalší nové môže ktorý ktorá sú už keď što više također
+    već još će bić čiji și în să această după încă több már még után között őket így időben yra šį iš kā būt arī
+    """.split()  # noqa: SIM905
 )
 """Frequent words of Latin script that cp1252 cannot write, in Polish, Czech, Slovak, Croatian, Romanian, Hungarian,
 Lithuanian and Latvian."""
