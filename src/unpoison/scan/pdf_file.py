@@ -145,7 +145,7 @@ def _page_texts(page: Any, contents: Any) -> tuple[str, str]:
 
 def _transparent(page: Any) -> frozenset[str]:
     """Names of the graphics states of a page in which fillings are transparent."""
-    states = (page.get("/Resources") or {}).get("/ExtGState") or {}
+    states: Any = (page.get("/Resources") or {}).get("/ExtGState")
     found = {str(name): one.get_object() for name, one in states.get_object().items()} if states else {}
     return frozenset(name for name, one in found.items() if float(one.get("/ca", 1)) <= MIN_OPACITY)
 
