@@ -92,6 +92,11 @@ def test_one_unit_of_the_integer_solver_decides_nothing() -> None:
     assert labels.tolist() == [1] * 12
 
 
+@pytest.mark.parametrize(("more", "label"), [(1e-3, 0), (1e-6, 0), (1e-9, 0), (1e-11, 1), (0, 1)])
+def test_a_difference_above_the_tolerance_decides_and_a_smaller_one_is_a_tie(more: float, label: int) -> None:
+    assert min_cut([1, 0.5], [0, 0.5 + more], np.zeros((2, 2))).tolist() == [1, label]
+
+
 def test_no_single_node_of_a_dense_graph_is_better_elsewhere() -> None:
     rng = np.random.default_rng(0)
     pull = rng.normal(size=150)

@@ -39,6 +39,8 @@ from unpoison.sources.policy import Policy, parse_pattern
          ["https://github.com/bob/alice", "https://github.com/alice2/x", "https://github.com/alice%2f..%2fbob"]),
         ("docs/hr/**", ["docs/hr/a.md", "docs\\hr\\b\\a.md", "docs/it/../hr/a.md"],
          ["docs/hr", "docs/hr/../it/a.md", "x/docs/hr/a.md", "/docs/hr/a.md", "docs/hr/%2e%2e/it/a", "docs/hrx/a"]),
+        ("docs/hr/leave.md", ["docs/hr/leave.md", "docs\\hr\\leave.md"], ["docs/hr/pay.md", "docs/hr/", "docs/hr"]),
+        ("docs/*.md", ["docs/a.md"], ["docs/a.txt", "docs/hr/a.md", "docs/"]),
         ("/docs/**", ["/docs/a.md", "file:///docs/hr/a.md"], ["docs/a.md", "https://x.com/docs/a"]),
         ("C:\\wiki\\**", ["c:/wiki/a.md", "file:///C:/wiki/a.md"], ["C:\\other\\a.md", "/wiki/a.md"]),
         ("s3://bucket/hr/**", ["s3://bucket/hr/a.md"], ["s3://other/hr/a.md", "gs://bucket/hr/a.md"]),
