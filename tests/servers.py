@@ -95,7 +95,7 @@ class Handler(BaseHTTPRequestHandler):
         kind, _, rest = request["model"].partition("/")
         argument = rest.partition("/")[0]
         if kind == "status" or (kind == "flaky" and count == 1):
-            self.refuse(int(argument), "out of order")
+            self.refuse(int(argument), "out of order", {"Location": "/v1/elsewhere"} if argument[0] == "3" else None)
         elif kind == "after":
             self.refuse(429, "slow down", {"Retry-After": rest})
         elif kind == "quota":

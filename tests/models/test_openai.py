@@ -102,6 +102,11 @@ def test_a_reply_of_a_megabyte_is_cut_and_says_so(url: str) -> None:
     assert (len(reply.text), reply.finish) == (MAX_REPLY_CHARS, "length")
 
 
+def test_a_reply_is_read_to_a_bound(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "MAX_REPLY_BYTES", 100_000)
+    assert "100,000 bytes that are read" in str(failure(url, "long"))
+
+
 @pytest.mark.parametrize(
     ("status", "says"),
     [
@@ -110,6 +115,8 @@ def test_a_reply_of_a_megabyte_is_cut_and_says_so(url: str) -> None:
         (404, "model's name"),
         (400, "temperature=None"),
         (422, "out of order"),
+        (307, "redirects"),
+        (301, "redirects"),
     ],
 )
 def test_a_refused_request_says_what_to_fix(url: str, status: int, says: str) -> None:

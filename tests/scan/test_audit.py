@@ -163,6 +163,13 @@ def screening(query: str = "who built it", *, kept: tuple[int, ...] = (1,)) -> S
     return Screening.decided("test", Query(query), passages, kept=kept, scores=[0.0, 1.0], reasons=["says X", "fine"])
 
 
+@pytest.mark.parametrize("clause", [["prompt_injection", {}], {"code": "prompt_injection", "reason": "x"}])
+def test_a_saved_clause_may_be_a_pair_or_an_object(clause: object) -> None:
+    verdicts = [{"index": 0, "code": "crafted", "parameters": {"clauses": [clause]}}]
+    saved = {"query": "q", "passages": ["a"], "screening": {"kept": [], "verdicts": verdicts}}
+    assert read_event(saved).sightings[0].injection
+
+
 @pytest.mark.parametrize("texts", [True, False])
 def test_every_form_of_a_screening_counts_alike(texts: bool) -> None:
     result = screening()

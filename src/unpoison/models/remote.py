@@ -43,6 +43,9 @@ T = TypeVar("T")
 MAX_REPLY_CHARS = 65_536
 """Maximum characters of a reply; the replies requested here are a hundred times shorter."""
 
+MAX_REPLY_BYTES = 64 * 2**20
+"""Bytes of a response, unpacked: vectors of 4,096 dimensions for 700 texts. What is longer is not read on."""
+
 _MAX_WAIT = 3600.0
 """Maximum of a server's `Retry-After`, in seconds; the driver's own limit is lower."""
 
@@ -55,8 +58,14 @@ class StreamPiece(NamedTuple):
     tokens: Mapping[str, Any] = {}
 
 
+class _TooLongError(Exception):
+    """A response of too many bytes."""
+
+
 class Connection:
     """The clients of one SDK. The SDK never retries, because the driver does, and two policies would multiply.
+
+    Redirects are not followed: the prompts would go to a host that the user did not name.
 
     Args:
         model: The model's name, for error messages.
@@ -83,17 +92,20 @@ class Connection:
         hint: str = "",
     ) -> None:
         local = "base_url" in options and on_this_machine(web_address("base_url", options["base_url"]))
+        http = {"trust_env": not local, "follow_redirects": False}
         self._model, self._sdk, self._key, self._hint = model, sdk, key, hint
         self._given = None if client is None else client.with_options(max_retries=0)
         self._given_async = isinstance(client, classes[1])
         self._make_async: Callable[[], Any] = lambda: classes[1](
-            max_retries=0, http_client=sdk.DefaultAsyncHttpxClient(trust_env=not local), **options
+            max_retries=0,
+            http_client=sdk.DefaultAsyncHttpxClient(**http, event_hooks={"response": [_abound]}),
+            **options,
         )
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None, None]]] = {}
         try:
             self._client = self._given or classes[0](
                 max_retries=0,
-                http_client=sdk.DefaultHttpxClient(trust_env=not local, event_hooks={"response": [_bound]}),
+                http_client=sdk.DefaultHttpxClient(**http, event_hooks={"response": [_bound]}),
                 **options,
             )
         except Exception as error:  # the SDKs check little but the key here, each with a class of its own
@@ -194,6 +206,12 @@ class Connection:
             retryable=True,
         )
 
+    def _length_error(self) -> ModelError:
+        return ModelError(
+            f"the server of {clip(self._model)} at {self._address()} sent more than the {MAX_REPLY_BYTES:,} bytes that "
+            "are read; check base_url, or send fewer texts at a time"
+        )
+
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         """Translate the SDK's exceptions. They are not chained, because their requests contain the key."""
@@ -206,9 +224,13 @@ class Connection:
         except self._sdk.APIConnectionError as error:
             if isinstance(error.__cause__, TimeoutError):
                 raise ModelError(f"{clip(self._model)} did not reply in time", retryable=True) from None
+            if isinstance(error.__cause__, _TooLongError):
+                raise self._length_error() from None
             raise ModelError(
                 f"the connection to {self._address()} failed; check base_url and the network", retryable=True
             ) from None
+        except _TooLongError:
+            raise self._length_error() from None
         except (self._sdk.APIError, JSONDecodeError, UnicodeDecodeError):
             raise self._response_error() from None
         except TypeError as error:
@@ -219,6 +241,11 @@ class Connection:
     def _status_error(self, error: Any) -> ModelError:
         """The error for a status of 400 or above, with advice."""
         status, model, words = error.status_code, clip(self._model), self._words(error)
+        if 300 <= status < 400:
+            return ModelError(
+                f"{self._address()} redirects ({status}), which is not followed; if you trust the other address, give "
+                "it as base_url"
+            )
         if status == 401:
             return ModelError(f"the server refused the API key for {model} (401); check {self._key} or api_key=...")
         if status == 403:
@@ -263,7 +290,15 @@ async def _close_with_loop(client: Any) -> AsyncGenerator[None, None]:
 
 
 def _bound(response: Any) -> None:
-    """Bound the whole reading of a synchronous response, because the SDK's timeout bounds each read of it only."""
+    """Bound a synchronous response in size and in time, because the SDK's timeout bounds each read of it only."""
+    unpack = response.iter_bytes
+
+    def to_bound(*arguments: Any, **options: Any) -> Iterator[bytes]:
+        count = _Count()
+        for chunk in unpack(*arguments, **options):
+            yield count.add(chunk)
+
+    response.iter_bytes = to_bound
     read, seconds = response.iter_raw, response.request.extensions.get("timeout", {}).get("read")
     end = None if seconds is None else time.monotonic() + seconds
 
@@ -274,6 +309,31 @@ def _bound(response: Any) -> None:
             yield chunk
 
     response.iter_raw = until_end
+
+
+async def _abound(response: Any) -> None:
+    """Bound an asynchronous response in size."""
+    unpack = response.aiter_bytes
+
+    async def to_bound(*arguments: Any, **options: Any) -> AsyncIterator[bytes]:
+        count = _Count()
+        async for chunk in unpack(*arguments, **options):
+            yield count.add(chunk)
+
+    response.aiter_bytes = to_bound
+
+
+class _Count:
+    """The bytes of a response so far."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def add(self, chunk: bytes) -> bytes:
+        self.bytes += len(chunk)
+        if self.bytes > MAX_REPLY_BYTES:
+            raise _TooLongError
+        return chunk
 
 
 def retry_after(header: str | None) -> float | None:

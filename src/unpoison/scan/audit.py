@@ -367,8 +367,10 @@ def _kept_positions(screening: Mapping[str, Any], k: int) -> list[int]:
 
 
 def _is_injection(verdict: Mapping[str, Any]) -> bool:
-    parts = (verdict.get("parameters") or {}).get("clauses") or ()
-    return PROMPT_INJECTION in (verdict.get("code"), *(part[0] for part in parts))
+    """Whether a saved verdict, or a clause of it, says so; clauses were written as pairs before."""
+    clauses = (verdict.get("parameters") or {}).get("clauses") or ()
+    codes = (clause.get("code") if isinstance(clause, Mapping) else clause[0] for clause in clauses)
+    return PROMPT_INJECTION in (verdict.get("code"), *codes)
 
 
 def _time(fields: Mapping[str, Any]) -> float | None:
