@@ -62,6 +62,14 @@ class TestResuming:
         assert output.read_bytes() == whole
         assert not output.with_name("out.jsonl.parts").exists()
 
+    def test_a_block_that_never_reached_the_disk_is_done_anew(self, source: Path, output: Path, whole: bytes):
+        self.interrupted(source, output, after=3)
+        draft = output.with_name("out.jsonl.part")
+        content = draft.read_bytes()
+        draft.write_bytes(content[:-200] + bytes(200))
+        assert self.steps(source, output) == [True, True, False, False, False]
+        assert output.read_bytes() == whole
+
     def test_from_a_changed_row_on_all_is_done_anew(self, source: Path, output: Path, tmp_path: Path):
         self.interrupted(source, output, after=3)
         changed = source.read_bytes().replace(b'"row 5"', b'"ROW 5"')

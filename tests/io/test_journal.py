@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import stat
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.errors import InputError
+from unpoison.errors import InputError, OptionError
 from unpoison.io import output as journal
-from unpoison.io.output import Journal, is_last_line_ended, read_lines, read_rows, write_json, write_rows
+from unpoison.io.output import Journal, Writer, is_last_line_ended, read_lines, read_rows, write_json, write_rows
+from unpoison.report.document import write_text
+from unpoison.utils.files import write_file
 
 HALF = "\ud800"
 
@@ -147,3 +150,49 @@ def test_the_end_of_the_last_line(tmp_path: Path, content: bytes, ended: bool) -
     path.write_bytes(content)
     with path.open("rb") as file:
         assert is_last_line_ended(file.fileno()) is ended
+
+
+@pytest.mark.parametrize("writing", ["report", "rows", "private"])
+def test_a_full_disk_leaves_what_was_there_and_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writing: str
+) -> None:
+    place = tmp_path / "there.html"
+    place.write_text("before")
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    error: Exception
+    if writing == "report":
+        with pytest.raises(OptionError, match=r"there\.html cannot be written: No space left") as found:
+            write_text(place, "after")
+        error = found.value
+    else:
+        with pytest.raises(OSError) as failed:
+            write_file(place, [b"after"], mode=0o600 if writing == "private" else None)
+        assert failed.value.filename == str(place)
+        error = failed.value
+    assert "there.html" in str(error)
+    assert (place.read_text(), [path.name for path in tmp_path.iterdir()]) == ("before", ["there.html"])
+
+
+def test_rows_that_do_not_fit_replace_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "out.jsonl"
+    place.write_text("before")
+
+    class Full(io.BytesIO):
+        def write(self, content: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=r"out\.jsonl"), Writer(place, "", to_stdout=False) as writer:
+        assert writer._file is not None
+        writer._file.close()
+        writer._file = Full()
+        writer.write({"a": 1})
+    assert place.read_text() == "before"
+
+
+def test_a_report_may_go_to_a_device() -> None:
+    write_text("/dev/null", "text")
+    assert not Path("/dev/null").is_file()

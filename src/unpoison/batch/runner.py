@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
+from zlib import crc32
 
 from unpoison.batch.ray import on_ray
 from unpoison.batch.screener import MAX_ROWS, BatchScreener, Finished, Part, cut
@@ -137,7 +138,7 @@ class Draft(Closing):
             raise OptionError(f"{output} is a folder; name a file")
         self._output = output
         self._path, self._record = output.with_name(f"{output.name}.part"), output.with_name(f"{output.name}.parts")
-        self._file = self._path.open("ab")
+        self._file = self._path.open("ab+")
         if not lock_file(self._file.fileno()):
             self._file.close()
             raise InputError(f"another process writes {self._path}; wait for it, or end it first")
@@ -145,9 +146,9 @@ class Draft(Closing):
     def resume(self, parts: Iterator[Part], purpose: str, tell: Callable[..., None]) -> Iterator[Part]:
         """The parts that are still to be done; tells those that are done."""
         self._purpose, done, end = purpose, list[dict[str, Any]](), 0
-        rows, size = read_rows(self._record), self._file.tell()
-        for row, part in zip(rows, parts):
-            if row["key"] != part.key(purpose) or row["transient"] or row["end"] > size:
+        self._file.seek(0)
+        for row, part in zip(read_rows(self._record), parts):
+            if row["key"] != part.key(purpose) or row["transient"] or not self._holds(row, end):
                 parts = chain([part], parts)
                 break
             done.append(row)
@@ -157,14 +158,19 @@ class Draft(Closing):
         write_rows(self._record, done)
         return parts
 
+    def _holds(self, row: Mapping[str, Any], start: int) -> bool:
+        """Whether the next bytes are those of a part: after a power failure they may be zero."""
+        return crc32(self._file.read(max(row["end"] - start, 0))) == row.get("sum")
+
     def append(self, part: Part, finished: Finished) -> None:
         """Write a part to disk."""
         self._file.write(finished.lines)
         self._file.flush()
         os.fsync(self._file.fileno())
         counts = {"rows": finished.rows, "failures": finished.failures, "transient": finished.transient}
+        where = {"key": part.key(self._purpose), "end": self._file.tell(), "sum": crc32(finished.lines)}
         with Journal(self._record) as journal:
-            journal.append({"key": part.key(self._purpose), "end": self._file.tell(), **counts}, sync=True)
+            journal.append({**where, **counts}, sync=True)
 
     def finish(self) -> None:
         """Give the output its name."""

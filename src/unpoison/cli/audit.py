@@ -15,6 +15,7 @@ from unpoison.cli.options import argument, option
 from unpoison.errors import InputError
 from unpoison.io.file_rows import json_line
 from unpoison.io.output import check_output
+from unpoison.report.document import write_text
 from unpoison.scan.audit import Audit
 from unpoison.scan.audit_report import AuditReport, audit_page, tables
 from unpoison.scan.documents import moment
@@ -79,7 +80,7 @@ def audit(
     else:
         _show(report)
     if html is not None:
-        html.write_text(audit_page(report, f"{', '.join(logs)}: {count_noun(report.rows, 'answer')}"), encoding="utf-8")
+        write_text(html, audit_page(report, f"{', '.join(logs)}: {count_noun(report.rows, 'answer')}"))
         say(f"wrote {html}")
     say(counts.summary("read"))
     raise typer.Exit(ALERT if alert and report.flagged["document"] else counts.exit_code)

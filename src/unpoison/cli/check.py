@@ -18,6 +18,7 @@ from unpoison.cli.options import argument, option
 from unpoison.core.registry import from_laboratory
 from unpoison.errors import InputError, OptionError
 from unpoison.io.output import check_output
+from unpoison.report.document import write_text
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import describe_source
 from unpoison.scan.sources import read_documents
@@ -119,10 +120,10 @@ def check(
         else:
             result = _check_documents(source, ignore or [], progress=advance, **options)
     if policy is not None:
-        policy.write_text(result.policy, encoding="utf-8")
+        write_text(policy, result.policy)
     code = code_lines(str(policy or "sources.yaml"), reader=result.reader)
     if report is not None:
-        report.write_text(check_page(result, code), encoding="utf-8")
+        write_text(report, check_page(result, code))
     if as_json:
         typer.echo(json.dumps({**result.to_dict(), "code": code}, indent=1, ensure_ascii=False))
     else:

@@ -17,6 +17,7 @@ from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
 from unpoison.errors import InputError
 from unpoison.io.output import Writer, check_output
+from unpoison.report.document import write_text
 from unpoison.report.rendering import excerpt, plain
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import Engine as ScanEngine
@@ -142,9 +143,9 @@ def _write(
     if report is not None:
         folder = os.path.relpath(source) if Path(source).is_dir() else ""
         log = sarif(scan_result, describe_source(source), folder)
-        report.write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+        write_text(report, json.dumps(log, indent=1) + "\n")
     if html is not None:
-        html.write_text(page(scan_result, describe_source(source)), encoding="utf-8")
+        write_text(html, page(scan_result, describe_source(source)))
     if not active and scan_result.findings:
         flagged = scan_result.flagged
         title = "flagged" if flagged else "nothing is flagged; the most suspicious"

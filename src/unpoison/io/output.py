@@ -13,13 +13,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import MAX_LINE, json_line
-from unpoison.utils.files import Closing, lock_file, private, write_file
+from unpoison.utils.files import Closing, lock_file, named_errors, private, write_file
 
 __all__ = [
     "Journal",
@@ -113,7 +114,7 @@ class Writer:
     ) -> None:
         if self._file is not None:
             self._file.close()
-        broken_off = kind is not None and not issubclass(kind, Exception)
+        broken_off = kind is not None and (not issubclass(kind, Exception) or issubclass(kind, OSError))
         if self._draft is not None and self._output is not None and self._draft != self._output and not broken_off:
             os.replace(self._draft, self._output)
 
@@ -121,8 +122,9 @@ class Writer:
         if self.active:
             stream = sys.stdout.buffer if self._file is None else self._file
             # A terminal would interpret control and bidirectional characters; in ASCII they are escaped.
-            stream.write(json_line(record, plain=self._file is None and sys.stdout.isatty()))
-            stream.flush()
+            with named_errors(self._draft) if self._draft is not None else nullcontext():
+                stream.write(json_line(record, plain=self._file is None and sys.stdout.isatty()))
+                stream.flush()
 
 
 class Journal(Closing):
@@ -181,8 +183,9 @@ class Journal(Closing):
                 if self._fresh:
                     _sync_folder(self._path.parent)
                     self._fresh = False
-        except OSError:
+        except OSError as error:
             self._file.truncate(start)  # else the next line would be appended to a partial one
+            error.filename = str(self._path)
             raise
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from unpoison.errors import OptionError, clip
 from unpoison.report.pages import render
+from unpoison.utils.files import write_file
 from unpoison.utils.plain_text import plain
 
 __all__ = ["Section", "Table", "check_suffix", "document", "markdown_table", "markdown_text", "write_text"]
@@ -142,7 +143,7 @@ def check_suffix(path: Path, suffixes: Iterable[str]) -> str:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a report; its folder is created if missing.
+    """Write a report atomically; its folder is created if missing. A device or a pipe is written as it is.
 
     Raises:
         OptionError: A place that cannot be written to.
@@ -150,7 +151,10 @@ def write_text(path: str | Path, text: str) -> None:
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
+        if target.is_file() or not target.exists():
+            write_file(target.resolve(), [text.encode("utf-8")])
+        else:
+            target.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise OptionError(f"{path} cannot be written: {error.strerror}; give another place") from None
 

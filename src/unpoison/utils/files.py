@@ -13,7 +13,7 @@ import yaml
 
 from unpoison.errors import InputError, clip
 
-__all__ = ["Closing", "hold_lock", "load_yaml", "lock_file", "private", "write_file"]
+__all__ = ["Closing", "hold_lock", "load_yaml", "lock_file", "named_errors", "private", "write_file"]
 
 
 class Closing:
@@ -83,17 +83,38 @@ def lock_file(descriptor: int, *, wait: bool = False) -> bool:
 
 
 def write_file(path: Path, content: Iterable[bytes], *, mode: int | None = None, time: float | None = None) -> None:
-    """Write a file atomically: sync a draft beside it, then replace it."""
+    """Write a file atomically: sync a draft beside it, then replace it.
+
+    Raises:
+        OSError: It cannot be written, and stays as it was; the error names it.
+    """
     draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600), "wb") as file:
-        file.writelines(content)
-        file.flush()
-        os.fsync(file.fileno())
-    if mode is not None:
-        draft.chmod(mode)
-    if time is not None:
-        os.utime(draft, (time, time))
-    draft.replace(path)
+    try:
+        with (
+            named_errors(path),
+            open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600), "wb") as file,
+        ):
+            file.writelines(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            draft.chmod(mode)
+        if time is not None:
+            os.utime(draft, (time, time))
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Errors of the system say which file they are about; those of a write do not by themselves."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def load_yaml(path: str | Path) -> Any:
