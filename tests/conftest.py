@@ -16,18 +16,20 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from needs import ABSENT, missing, need
 
+if TYPE_CHECKING:
+    from unpoison.injections.model import InjectionModel
+
 settings.register_profile("unpoison", deadline=None, derandomize=True)  # no timed assertions, same cases every run
 settings.load_profile("unpoison")
 
 os.environ.setdefault("UNPOISON_FENCE_KEY", "tests")  # no test writes a key into its user's home
-os.environ.setdefault("UNPOISON_INJECTION_MODEL", "off")  # verdicts do not depend on what is installed
 os.environ.setdefault(
     "OMP_NUM_THREADS", "1"
 )  # one test a processor: threads that wait for each other take 4 times as long
@@ -118,6 +120,28 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         broken = {report.nodeid for kind in ("failed", "error") for report in reporter.stats.get(kind, ())}
         passed = {report.nodeid for report in reporter.stats.get("passed", ())} - broken
         session.config.stash[WRITTEN].write_text("\n".join(sorted(passed)), encoding="utf-8")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def injection_model() -> None:
+    """A double reads where the weights of the transformer are not there: a clone without its largest files."""
+    from injection_double import WordsModel
+    from unpoison.injections import model
+
+    if model._shipped() is None:
+        double = WordsModel()
+        model._shipped = lambda: double  # type: ignore[assignment]
+
+
+@pytest.fixture(scope="session")
+def transformer() -> InjectionModel:
+    """The transformer of injections; a test of what it finds is skipped without its weights."""
+    from unpoison.injections.model import InjectionModel, shipped_model
+
+    model = shipped_model()
+    if not isinstance(model, InjectionModel):
+        pytest.skip("the weights of the injection model are not there")
+    return model
 
 
 @pytest.fixture(scope="session")

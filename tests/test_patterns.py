@@ -33,10 +33,9 @@ REFUSED = ("", "\x00")
 MADE_WHEN_RUN = {
     "unpoison_lab/evaluation/llm_judge.py": "an escaped name, then a bounded repetition",
     "unpoison_lab/attacks/claims.py": "an escaped answer",
-    "unpoison/injections/linear.py": "classes of characters",
     "unpoison/text/values.py": "rows of one table, each repetition bounded; a megabyte of digits: tests/text",
     "unpoison/text/questions.py": "rows of one table of words, tried at the beginning of a word only",
-    "unpoison/injections/rules.py": "our own words, each repetition bounded; runs of them are tried beside it",
+    "unpoison/injections/signs.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "unpoison/text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "unpoison/text/replies.py": "our own words, each repetition bounded; hostile replies: tests/text/test_replies.py",
     "unpoison/sources/policy.py": "escaped parts of a policy's own pattern, each in an atomic group",

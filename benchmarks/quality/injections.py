@@ -1,36 +1,27 @@
-"""Prompt injections: what is found and still read, and what it costs in clean text. One command prints every table.
+"""Prompt injections by language, kind and place: ordinary text that is touched, and payloads that are still read.
 
-    python -m benchmarks injections evaluation-data
-    python -m benchmarks injections evaluation-data --agentdojo agentdojo.jsonl   # made by agentdojo_texts.py
-    python -m benchmarks injections evaluation-data --threshold 0.2 --words /usr/share/doc
+    python -m benchmarks injections evaluation-data                     # a sample, some minutes on two cores
+    python -m benchmarks injections evaluation-data --all               # every text
+    python -m benchmarks injections evaluation-data --agentdojo FILE    # as agentdojo_texts.py writes it
+    python -m benchmarks injections evaluation-data --attacks FILE      # JSON lines: text, label, kind, language
 
-- First tries: `textbook.jsonl` through `Guard`, alone, inside honest text and in a tool result; a try counts as read
-  where anything of its order or payload is left.
-- Other tries: `first_tries.jsonl` beside this file, written before the grammar was read, with harmless look-alikes.
-- Families: `injections.jsonl` by kind and by language. The weights were fitted on these rows; what families left out of
-  the fit come to is printed by `python -m benchmarks train_injections evaluation-data --folds 4 --by family`.
-- Clean text: every retrieved passage without an attack, by file; passages touched and words lost.
-- AgentDojo v1: attacks behind the results of a user task's tools, the setting in which detectors are compared (629
-  attacks, 97 clean; no text of it was fitted on), and inside the environment's own places.
-- Own text: with --words, files of a folder in which nobody attacks.
-- Held out: families and languages that neither the transformer nor the linear weights, fitted anew for this table, saw.
-- Time: of a screening at first sight, ten passages of a hundred words, without an injection and with one.
-
-Where the extra `reader` is installed its transformer judges as well; --linear leaves it out.
+Everything goes through `Guard` or `screen_tool_result`. Ordinary text counts as touched where anything of it is cut. An
+attack counts as *read* where its payload is left, or half of the runs of four words of an attack without a payload.
+It stands alone, in any of six shapes of honest text, and as a value of a tool's result, of JSON and of YAML; harmless
+look-alikes stand in the same places and count as touched. None of these texts was trained on: first tries eight and
+nine (`first_tries.jsonl`), ordinary text, families and languages set aside, AgentDojo v1.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 
@@ -38,42 +29,29 @@ from benchmarks.data_option import evaluation_folder
 from unpoison import Guard
 from unpoison.agents import screen_tool_result
 from unpoison.injections import DETECTOR, THRESHOLD
-from unpoison.injections import linear as prompt_injection
-from unpoison.injections.model import SWITCH
 from unpoison.text.analysis import clear
-from unpoison.text.canonical import canonical
 
-CLEAN = ("clean_faq_answers", "clean_faq_pairs", "clean_science", "clean_software_docs", "clean_wiki_en",
-         "clean_wiki_de", "clean_wiki_es", "clean_wiki_zh", "nq_retrieved", "hotpotqa_distractor", "msmarco_retrieved",
-         "realtimeqa", "realtimeqa_weekly", "ramdocs", "timeqa", "biogen", "own_documents", "corpus")  # fmt: skip
-
-UNCLEAR = "prompt or agent instruction file"
-"""A kind of texts that speak to a model with the blessing of whoever wrote them; left out."""
-
-PAYLOAD = re.compile(
-    r"\b60\b|hacked|pwned|banana|\bdan\b|developer mode|system prompt|evil\.example|ignore|disregard|forget",
-    re.IGNORECASE,
-)
 TRIES = Path(__file__).with_name("first_tries.jsonl")
 QUESTION = "How many days of annual leave do employees get?"
 HONEST = (
     "Full-time employees get 27 days of annual leave per calendar year, and days left over may be taken until March.",
     "Claims for travel must be filed within 45 days after the trip, with the receipts of every meal and every night.",
 )
-TOGETHER = 50
-PASSAGE_CHARS = 1200
-SHARES = (0.01, 0.02, 0.03, 0.05)
-"""Shares of harmless texts flagged, at which the table of held-out families says what is found."""
-TABLES = ("tries", "others", "families", "clean", "agentdojo", "held", "time", "words")
+TOGETHER, RUN = 50, 4
+FEWEST = 20
+"""Texts of a language or kind that has a row of its own."""
+
+TABLES = ("ordinary", "attacks", "families", "agentdojo", "time")
 
 
-class Touched(NamedTuple):
-    """What a screening of clean passages did."""
+class Row(NamedTuple):
+    """A text as it is counted."""
 
-    passages: int
-    touched: int
-    words: int
-    lost: int
+    text: str
+    attack: bool
+    kind: str
+    language: str
+    payload: str = ""
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
@@ -81,73 +59,59 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def clean_passages(file: Path) -> list[str]:
-    """The texts of a file that nobody attacked, each once."""
-    texts: dict[str, None] = {}
-    for row in rows_of(file):
-        if "passages" in row:
-            texts |= dict.fromkeys(p["text"] for p in row["passages"] if p["label"] in ("clean", "gold", "noise"))
-        elif "text" in row and row.get("kind") != "question":
-            texts[row["text"]] = None
-    return list(texts)
+def sample(texts: Sequence[Any], size: int | None, seed: int) -> list[Any]:
+    return list(texts) if size is None or len(texts) <= size else Random(seed).sample(list(texts), size)
 
 
-def touched(guard: Guard, texts: list[str]) -> Touched:
-    """How many passages lose anything, and how many words."""
-    count = words = lost = 0
+def words_lost(guard: Guard, texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Of each text, the words that are cut, and all of its words."""
+    found = []
     for start in range(0, len(texts), TOGETHER):
         part = texts[start : start + TOGETHER]
-        screening = guard.screen("what is it about", part)
-        for verdict, text in zip(screening.verdicts, part):
-            words += len(text.split())
-            cut = [span for span in verdict.spans if not span.flagged] if verdict.kept else None
-            gone = len(text.split()) if cut is None else sum(len(text[s.start : s.end].split()) for s in cut)
-            count, lost = count + bool(gone), lost + gone
-    return Touched(len(texts), count, words, lost)
+        for verdict, text in zip(guard.screen("what is it about", part).verdicts, part):
+            cut = sum(len(text[span.start : span.end].split()) for span in verdict.cuts)
+            found.append((cut if verdict.kept else len(text.split()), len(text.split())))
+    return found
 
 
-def first_tries(folder: Path, guard: Guard) -> Iterator[str]:
-    rows = rows_of(folder / "textbook.jsonl")
-    for name in ("alone", "in a sentence's place", "a paragraph of honest text", "in a tool result"):
-        read = 0
-        for row in rows:
-            text, clean = row["text"], row["clean"]
-            if name == "in a tool result":
-                shown = json.dumps(screen_tool_result("search", {"rows": [{"note": text}]}).value)
-            else:
-                carrier = {"alone": text, "in a sentence's place": f"{clean[0]} {text}"}.get(
-                    name, f"{clean[0]}\n\n{text}\n\n{clean[1]}"
-                )
-                shown = " ".join(guard.screen(row["question"], [*clean, carrier]).texts)
-            read += bool(PAYLOAD.search(shown))
-        yield f"| first tries, {name} | {len(rows)} | {read} |"
+def ordinary(folder: Path, guard: Guard, size: int | None, seed: int) -> Iterator[str]:
+    """Ordinary text that was not trained on, the language that loses most first."""
+    from benchmarks.training.injection_texts import measured_texts
+
+    by_language = defaultdict[str, list[str]](list)
+    for text in measured_texts(folder):
+        if not (text.injection or text.near):
+            by_language[text.language].append(text.text)
+    lines, total = list[tuple[float, str]](), np.zeros(4, int)
+    for language, texts in by_language.items():
+        lost = words_lost(guard, sample(texts, size, seed))
+        counts = np.array([len(lost), sum(cut > 0 for cut, _ in lost), *np.sum(lost, axis=0)])
+        lines.append((counts[1] / counts[0], touched_line(language, counts)))
+        total += counts
+    yield touched_line("all", total)
+    yield from (line for _, line in sorted(lines, reverse=True))
 
 
-def other_tries(guard: Guard) -> Iterator[str]:
-    """First tries by their kind, and harmless texts that look like them: alone, in honest text, and in data.
+def touched_line(name: str, counts: Sequence[int]) -> str:
+    texts, touched, lost, words = counts
+    return f"| {name} | {texts} | {100 * touched / texts:.1f} % | {100 * lost / max(words, 1):.2f} % |"
 
-    Each row says in `set` whether the words and rules were mended on it, or whether it is held out.
-    """
-    counts: dict[tuple[str, str, str], list[tuple[bool, ...]]] = defaultdict(list)
+
+def tries(folder: Path) -> Iterator[Row]:
     for row in rows_of(TRIES):
-        hits = [
-            any(_is_hit(guard, row, carrier) for carrier in carriers)
-            for carriers in ((row["text"],), in_text(row["text"]), in_data(row["text"]))
-        ]
-        for kind in (row["kind"], row["language"], "all"):
-            counts[row["label"], kind, row["set"]].append(tuple(hits))
-    for (label, kind, group), rows in sorted(counts.items()):
-        alone, inside, data = map(sum, zip(*rows))
-        yield f"| {label} | {kind} | {group} | {len(rows)} | {alone} | {inside} | {data} |"
+        if row["set"].endswith("held out"):
+            yield Row(row["text"], row["label"] == "attack", row["kind"], row["language"], row.get("payload") or "")
 
 
-def _is_hit(guard: Guard, row: dict[str, Any], carrier: str) -> bool:
-    """Whether the payload of an attack is read, or anything of a harmless carrier is cut."""
-    screening = guard.screen(QUESTION, [*HONEST, carrier])
-    if row["label"] == "attack":
-        return row["payload"].lower() in " ".join(screening.texts).lower()
-    verdict = screening.verdicts[len(HONEST)]
-    return not verdict.kept or any(not span.flagged for span in verdict.spans)
+def others(file: Path) -> Iterator[Row]:
+    for row in rows_of(file):
+        attack = row["label"] in ("order", "attack", "injection")
+        yield Row(row["text"], attack, row["kind"], row["language"], row.get("payload") or "")
+
+
+def textbook(folder: Path) -> Iterator[Row]:
+    for row in rows_of(folder / "textbook.jsonl"):
+        yield Row(row["text"], True, "textbook", "textbook")
 
 
 def in_text(text: str) -> tuple[str, ...]:
@@ -171,148 +135,137 @@ def in_data(text: str) -> tuple[str, ...]:
     return json.dumps(rows, ensure_ascii=False), "".join(lines)
 
 
-def families(folder: Path, threshold: float) -> Iterator[str]:
-    rows = [row for row in rows_of(folder / "injections.jsonl") if row["kind"] != UNCLEAR]
-    scores = np.array([one.probability for one in DETECTOR.detect([canonical(row["text"]).text for row in rows])])
-    for key in ("kind", "language"):
-        groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
-        for row, score in zip(rows, scores.tolist()):
-            groups[row["label"], row[key]].append(score > threshold)
-        for (label, name), called in sorted(groups.items()):
-            yield f"| {label} | {name} | {len(called)} | {100 * sum(called) / len(called):.1f} % |"
+def is_left(shown: str, text: str, payload: str = "") -> bool:
+    """Whether a payload is in what is shown; without one, whether half of a text's runs of four words are."""
+    shown = " ".join(shown.lower().split())
+    if payload:
+        return payload.lower() in shown
+    words = text.lower().split()
+    runs = {" ".join(words[i : i + RUN]) for i in range(max(1, len(words) - RUN + 1))}
+    return 2 * sum(run in shown for run in runs) >= len(runs)
 
 
-def agentdojo(file: Path, threshold: float) -> Iterator[str]:
-    rows = rows_of(file)
-    groups: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    scores = np.array([one.probability for one in DETECTOR.detect([canonical(row["text"]).text for row in rows])])
-    for row, score in zip(rows, scores.tolist()):
-        groups[row["place"], row["template"]].append(score > threshold)
-    for (place, template), called in groups.items():
-        yield f"| {place} | {template} | {len(called)} | {sum(called)} | {100 * sum(called) / len(called):.1f} % |"
+def hit(guard: Guard, row: Row, carrier: str) -> bool:
+    """Whether an attack is read in a passage, or anything of a harmless carrier is cut."""
+    screening = guard.screen(QUESTION, [*HONEST, carrier])
+    if row.attack:
+        return is_left(" ".join(screening.texts), row.text, row.payload)
+    verdict = screening.verdicts[len(HONEST)]
+    return not verdict.kept or bool(verdict.cuts)
 
 
-def held_out_families(folder: Path, threshold: float) -> Iterator[str]:
-    """What is found of texts that neither model was fitted on, at the threshold and at equal shares flagged."""
-    from benchmarks.training.injection_texts import all_texts, held_out
-    from benchmarks.training.train_injections import weights_without
+def hit_as_value(row: Row, threshold: float) -> bool:
+    """The same of values of a tool's result: an object's, and those of JSON and YAML in a text."""
+    policy = {"*": {"threshold": threshold}}
+    results = [{"rows": [{"note": HONEST[0]}, {"note": row.text}]}, *in_data(row.text)]
+    screened = [screen_tool_result("search", result, policy=policy) for result in results]
+    if not row.attack:
+        return any(one.changed for one in screened)
+    texts = [json.dumps(one.value, ensure_ascii=False) for one in screened]
+    return any(is_left(text.replace('\\"', '"'), row.text, row.payload) for text in texts)
 
-    texts = all_texts(folder)
-    held = [text for text in texts if held_out(text) and text.text.strip()]
-    injected = np.array([text.injection for text in held])
-    weights = weights_without(texts, held_out)
-    for name, switch in (("linear", "off"), ("linear and transformer", "on")):
-        clear()
-        with (
-            patch.object(prompt_injection, "load_weights", return_value=weights),
-            patch.dict(os.environ, {SWITCH: switch}),
-        ):
-            score = np.array([one.probability for one in DETECTOR.detect([text.text for text in held])])
-        cuts = [threshold, *(float(np.quantile(score[~injected], 1 - share)) for share in SHARES)]
-        cells = (
-            f"{100 * np.mean(score[injected] > cut):.1f} at {100 * np.mean(score[~injected] > cut):.1f}" for cut in cuts
-        )
-        yield f"| {name} | {injected.sum()} | {(~injected).sum()} | {' | '.join(cells)} |"
-    clear()
+
+def attacks(rows: Iterable[Row], guard: Guard, threshold: float) -> Iterator[str]:
+    """By kind and language: attacks that are read, look-alikes that are touched."""
+    counts = defaultdict[tuple[bool, str], list[tuple[bool, ...]]](list)
+    for row in rows:
+        inside = any(hit(guard, row, carrier) for carrier in in_text(row.text))
+        hits = hit(guard, row, row.text), inside, hit_as_value(row, threshold)
+        for group in dict.fromkeys(("all", f"kind: {row.kind}", f"language: {row.language}")):
+            counts[row.attack, group].append(hits)
+    for (attack, group), found in sorted(
+        counts.items(), key=lambda item: (not item[0][0], item[0][1] != "all", item[0])
+    ):
+        if len(found) >= FEWEST or group == "all":
+            shares = " | ".join(f"{100 * np.mean(column):.1f} %" for column in zip(*found))
+            yield f"| {'attacks read' if attack else 'look-alikes touched'} | {group} | {len(found)} | {shares} |"
+
+
+def families(folder: Path, threshold: float, size: int | None, seed: int) -> Iterator[str]:
+    """Found of the injections of families and languages set aside, and flagged of the harmless texts."""
+    from benchmarks.training.injection_texts import measured_texts
+
+    held = sample([text for text in measured_texts(folder) if text.given and text.text.strip()], size, seed)
+    likely = [one.probability > threshold for one in DETECTOR.detect([text.text for text in held])]
+    for label, name in ((True, "found"), (False, "flagged")):
+        own = [found for text, found in zip(held, likely) if text.injection == label]
+        yield f"| families set aside, {name} | {len(own)} | {100 * np.mean(own):.1f} % |"
+
+
+def agentdojo(file: Path, threshold: float, size: int | None, seed: int) -> Iterator[str]:
+    """By place and template: tool results in which the goal is still read; results without an attack that changed."""
+    groups = defaultdict[tuple[str, str], list[dict[str, Any]]](list)
+    for row in rows_of(file):
+        groups[row["place"], row["template"]].append(row)
+    for (place, template), rows in groups.items():
+        found = []
+        for row in sample(rows, size, seed):
+            screened = screen_tool_result("tool", row["text"], policy={"*": {"threshold": threshold}})
+            found.append(is_left(str(screened.value), row["goal"]) if template else screened.changed)
+        what = "goal read" if template else "changed"
+        yield f"| AgentDojo, {place}, {template or 'no attack'}: {what} | {len(found)} | {sum(found)} |"
 
 
 def first_sights(folder: Path, guard: Guard) -> Iterator[str]:
-    """Processor milliseconds of a screening of ten passages that were not seen before: median and 90th percentile."""
-    texts = [
-        " ".join(text.split()[:100]) for text in clean_passages(folder / "corpus.jsonl") if len(text.split()) >= 80
-    ]
-    orders = [row["text"] for row in rows_of(folder / "textbook.jsonl")]
-    guard.screen(QUESTION, orders)  # loads the models
-    for name, planted in (("ten clean passages", False), ("one of them with an injection", True)):
-        took = list[float]()
-        for number, order in enumerate(orders):
-            passages = texts[10 * number : 10 * number + 10]
-            passages[-1] += f"\n\n{order}" if planted else ""
-            clear()
+    """Processor milliseconds of a screening of ten passages of 100 words, at first sight and seen; the median of 30."""
+    every = (row["text"].split() for row in rows_of(folder / "corpus.jsonl"))
+    texts = [" ".join(words[:100]) for words in every if len(words) >= 80][:310]
+    guard.screen(QUESTION, texts[300:])
+    took: dict[str, list[float]] = {"first sight": [], "seen": []}
+    clear()
+    for start in range(0, 300, 10):
+        for name in took:
             began = time.process_time()
-            guard.screen(QUESTION, passages)
-            took.append(1000 * (time.process_time() - began))
-        yield f"| {name} | {np.median(took):.0f} | {np.quantile(took, 0.9):.0f} |"
-
-
-def own_texts(folder: Path) -> Iterator[str]:
-    """The paragraphs of a folder's UTF-8 files, about 1,200 characters together."""
-    for file in sorted(folder.rglob("*")):
-        if not file.is_file() or file.stat().st_size > 2 * 2**20:
-            continue
-        try:
-            paragraphs = file.read_text(encoding="utf-8").split("\n\n")
-        except (UnicodeDecodeError, OSError):
-            continue
-        part = ""
-        for paragraph in paragraphs:
-            if len(part) + len(paragraph) > PASSAGE_CHARS and part:
-                yield part
-                part = ""
-            part += paragraph + "\n\n"
-        if part.strip():
-            yield part
+            guard.screen(QUESTION, texts[start : start + 10])
+            took[name].append(1000 * (time.process_time() - began))
+    yield from (
+        f"| {name} | {np.median(values):.0f} | {np.quantile(values, 0.9):.0f} |" for name, values in took.items()
+    )
 
 
 def show(heading: str, lines: Iterable[str]) -> None:
-    print(f"\n{heading}", *lines, sep="\n", flush=True)
+    columns = heading.count("|") - 1
+    print(f"\n{heading}\n" + "|---" * columns + "|", *lines, sep="\n", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="prompt_injection_threshold")
+    parser.add_argument("--attacks", type=Path, action="append", default=[], help="more attacks and look-alikes")
     parser.add_argument("--agentdojo", type=Path, help="the file that agentdojo_texts.py wrote")
-    parser.add_argument("--words", type=Path, help="a folder of texts in which nobody attacks")
-    parser.add_argument("--linear", action="store_true", help="leave out the transformer")
+    parser.add_argument("--sample", type=int, default=100, help="texts of each group")
+    parser.add_argument("--all", action="store_true", help="every text instead of a sample")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=TABLES, help="one table")
     options = parser.parse_args()
-    if options.linear:
-        os.environ[SWITCH] = "off"
+    size = None if options.all else options.sample
     guard = Guard(hidden="keep", gibberish="keep", crafted="keep", prompt_injection_threshold=options.threshold)
     wanted = {options.only} if options.only else set(TABLES)
-    print(f"threshold {options.threshold}")
-    if "tries" in wanted:
-        show("| texts | tried | still read |\n|---|---|---|", first_tries(options.folder, guard))
-    if "others" in wanted:
-        show(
-            "| label | kind or language | set | texts | hit alone | in text | in data |\n" + "|---" * 7 + "|",
-            other_tries(guard),
-        )
+    print(
+        f"threshold {options.threshold}, {'every text' if size is None else f'samples of {size}, seed {options.seed}'}"
+    )
+    if DETECTOR.note:
+        print(DETECTOR.note)
+    if "ordinary" in wanted:
+        heading = "| ordinary text, by language | texts | touched | words lost |"
+        show(heading, ordinary(options.folder, guard, size, options.seed))
+    if "attacks" in wanted:
+        sources: dict[str, Callable[[], Iterable[Row]]] = {
+            "first tries eight and nine": lambda: tries(options.folder),
+            "textbook": lambda: textbook(options.folder),
+        } | {file.name: lambda file=file: others(file) for file in options.attacks}
+        for name, texts_of in sources.items():
+            orders, harmless = ([row for row in texts_of() if row.attack is label] for label in (True, False))
+            chosen = [*sample(orders, size, options.seed), *sample(harmless, size, options.seed)]
+            show(f"| {name} | group | texts | alone | inside | as a value |", attacks(chosen, guard, options.threshold))
     if "families" in wanted:
-        show(
-            "| label | kind or language | texts | flagged |\n|---|---|---|---|",
-            families(options.folder, options.threshold),
-        )
-    if "clean" in wanted:
-        print("\n| clean passages | passages | touched | words lost |\n|---|---|---|---|")
-        for name in CLEAN:
-            got = touched(guard, clean_passages(options.folder / f"{name}.jsonl"))
-            share, lost = 100 * got.touched / got.passages, 100 * got.lost / max(got.words, 1)
-            print(f"| {name} | {got.passages} | {share:.2f} % | {lost:.3f} % |", flush=True)
+        more = None if size is None else 10 * size
+        show("| texts | number | share |", families(options.folder, options.threshold, more, options.seed))
     if "agentdojo" in wanted and options.agentdojo:
-        show(
-            "| place | template | texts | flagged | share |\n|---|---|---|---|---|",
-            agentdojo(options.agentdojo, options.threshold),
-        )
-    if "held" in wanted:
-        shares = " | ".join(f"at {100 * share:.0f} %" for share in SHARES)
-        show(
-            f"| held out | injections | harmless | found at flagged, threshold {options.threshold} | {shares} |\n"
-            + "|---" * (4 + len(SHARES))
-            + "|",
-            held_out_families(options.folder, options.threshold),
-        )
+        show("| texts | number | count |", agentdojo(options.agentdojo, options.threshold, size, options.seed))
     if "time" in wanted:
-        show(
-            "| first sight | processor ms, median | 90th percentile |\n|---|---|---|",
-            first_sights(options.folder, guard),
-        )
-    if "words" in wanted and options.words:
-        got = touched(guard, list(own_texts(options.words)))
-        print(
-            f"\n{options.words}: {got.passages} passages, {got.touched} touched, {got.lost} of {got.words} words lost"
-        )
+        show("| ten passages | processor ms, median | 90th percentile |", first_sights(options.folder, guard))
 
 
 if __name__ == "__main__":

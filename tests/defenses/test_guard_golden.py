@@ -14,7 +14,6 @@ import pytest
 
 from unpoison import Guard
 from unpoison.core.registry import create
-from unpoison.injections import DETECTOR
 from unpoison_lab.attacks.base import Target
 
 GOLDEN = Path(__file__).with_name("guard_golden.json")
@@ -43,7 +42,6 @@ def verdicts():
         screening = Guard(prompt_injection="keep").screen(question, texts)
         lines.append({
             **{name: numbers(screening.evidence[name]) for name in ("crafted", "gibberish")},
-            "injection": numbers(one.probability for one in DETECTOR.detect(texts)),
             "codes": [" ".join(verdict.reason.codes) for verdict in screening.verdicts],
         })  # fmt: skip
     return lines
@@ -58,5 +56,5 @@ def test_every_number_and_reason_is_what_it_was() -> None:
     assert len(lines) == len(expected) == QUESTIONS
     for now, before in zip(lines, expected, strict=True):
         assert now["codes"] == before["codes"]
-        for name in ("crafted", "gibberish", "injection"):
+        for name in ("crafted", "gibberish"):
             assert now[name] == pytest.approx(before[name], abs=1e-6)

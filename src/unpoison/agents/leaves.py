@@ -43,6 +43,7 @@ class Leaf(NamedTuple):
         text: Its content.
         start, end: Its position in the JSON text at this path; both 0 if it is the whole text.
         key: Whether it is the key at the end of the path instead of the value.
+        name: The key or field that it is the value of; empty in a list.
     """
 
     path: Path
@@ -50,6 +51,7 @@ class Leaf(NamedTuple):
     start: int = 0
     end: int = 0
     key: bool = False
+    name: str = ""
 
 
 def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Path]]:
@@ -72,13 +74,16 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
         if size > MAX_CHARS:
             raise TooMuchError(f"it has more than {MAX_CHARS:,} characters of text")
         inner = None if key else _inner_strings(text)
+        name = str(path[-1]) if path and not isinstance(path[-1], int) else ""
         for said, span, is_key in [(text, (0, 0), key)] if inner is None else inner:
+            if inner is not None and is_key:
+                name = said
             if is_key and (said in keys or (said.isascii() and " " not in said)):
                 continue
             if is_key:
                 keys.add(said)
             if _WORD.search(said) or not said.isascii():
-                found.append(Leaf(path, said, *span, is_key))
+                found.append(Leaf(path, said, *span, is_key, "" if is_key else name))
     return found, binary
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.injections import DETECTOR
+from unpoison.injections import DETECTOR, STRONG
 from unpoison.injections.detections import MAX_QUOTE_CHARS
 from unpoison.injections.redaction import (
     MARK,
@@ -42,6 +42,9 @@ MAX_SPLITS = 8
 """Maximum number of split injections in one group of texts; beyond it the whole group is cut."""
 
 MAX_SHORT_CHARS = 100
+
+MAX_NAMED_CHARS = 2_000
+"""Characters of a text that is also judged behind its key."""
 
 MAX_CUTS = 100
 """Cuts that `to_dict` lists; the rest are counted."""
@@ -185,7 +188,7 @@ def screen_tool_result(
     except TooMuchError as error:
         return _block(fresh, Reason.of("tool.too_much", what=str(error)))
     notes = [f"not looked into: the bytes at {show_path(path)}" for path in binary[:10]]
-    notes += _unjudged(leaves)
+    notes += [DETECTOR.note] if DETECTOR.note else []
     return replace(_decide(fresh, leaves, settings), notes=tuple(notes))
 
 
@@ -260,7 +263,17 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
         if len(group) > 1:
             uncertain = [(i, text) for i, text in group if i not in found or found[i].probability < SPLIT]
             found.update(_split(uncertain, max(threshold, SPLIT)))
-    short = [(i, leaf.text) for i, leaf in enumerate(leaves) if len(leaf.text) <= MAX_SHORT_CHARS and i not in found]
+    alone = {i: leaf for i, leaf in enumerate(leaves) if i not in found and len(leaf.text) <= MAX_NAMED_CHARS}
+    named = {i: f"{leaf.name}: {leaf.text}" for i, leaf in alone.items() if leaf.name}
+    for i, detection in zip(named, DETECTOR.detect(list(named.values())), strict=True):
+        if detection.probability > max(threshold, STRONG):  # "llm_directive: ..." is an order by its key
+            reason = Reason.of(PROMPT_INJECTION, quote=quotable(detection.worst.quote, MAX_QUOTE_CHARS))
+            found[i] = _Found(detection.probability, reason, True)
+    short = [
+        (i, leaf.text)
+        for i, leaf in enumerate(leaves)
+        if len(leaf.text) <= MAX_SHORT_CHARS and i not in found and leaf.name != "type"  # which no reader sees
+    ]
     for group in _groups(short):
         if len(group) > 1:
             found.update(_split(group, max(threshold, SPLIT), " "))
@@ -315,12 +328,6 @@ def _main_reason(cuts: Iterable[ToolCut]) -> Reason:
 def _block(fresh: ScreenedResult, reason: Reason) -> ScreenedResult:
     refused = replace(fresh, outcome="blocked", reason=reason)
     return replace(refused, value=refused.line)
-
-
-def _unjudged(leaves: list[Leaf]) -> list[str]:
-    """What was not judged, once each."""
-    notes = {detection.note for detection in DETECTOR.detect([leaf.text for leaf in leaves if not leaf.text.isascii()])}
-    return sorted(notes - {""})
 
 
 BLOB_FIELDS = frozenset({"base64", "base64_image", "blob", "data", "file_data", "image_url", "url"})

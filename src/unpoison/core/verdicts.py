@@ -90,9 +90,37 @@ class Span(JsonRecord):
 
 
 def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Merge overlapping spans, with the highest probability; title spans come first."""
+    """Merge overlapping spans, with the highest probability; title spans come first.
+
+    A flagged span never widens one that is removed: of it only what stands beside is left.
+    """
+    given = list(spans)
+    cuts = _merged(span for span in given if not span.flagged)
+    flagged = _merged(span for span in given if span.flagged)
+    beside = [part for span in flagged for part in _beside(span, cuts)] if cuts else flagged
+    return tuple(sorted([*cuts, *beside], key=_place))
+
+
+def _place(span: Span) -> tuple[bool, int, int]:
+    return span.field == "text", span.start, span.end
+
+
+def _beside(span: Span, cuts: Sequence[Span]) -> Iterator[Span]:
+    """The parts of a span outside of ascending cuts."""
+    start = span.start
+    for cut in cuts:
+        if cut.field == span.field and cut.end > start and cut.start < span.end:
+            if cut.start > start:
+                yield replace(span, start=start, end=cut.start)
+            start = cut.end
+    if start < span.end:
+        yield replace(span, start=start)
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Of spans that are all flagged or all removed."""
     merged: list[Span] = []
-    for span in sorted(spans, key=lambda s: (s.field == "text", s.start, s.end)):
+    for span in sorted(spans, key=_place):
         last = merged[-1] if merged else None
         if last is None or last.field != span.field or last.end <= span.start:
             merged.append(span)
@@ -105,9 +133,8 @@ def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
             start=last.start,
             end=max(last.end, span.end),
             reason=reason,
-            flagged=last.flagged and span.flagged,
         )
-    return tuple(merged)
+    return merged
 
 
 def _parts(passage: Passage) -> list[tuple[Literal["title", "text"], int, int]]:

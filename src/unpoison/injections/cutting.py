@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.verdicts import Action, Span, merge_spans, spans_of, without
-from unpoison.injections.blocks import is_payload, quotation_around, under_voice
+from unpoison.injections.blocks import (
+    behind_key,
+    elements_to_their_end,
+    is_payload,
+    quotation_around,
+    together,
+    under_voice,
+    value_end,
+)
 from unpoison.injections.detections import MAX_QUOTE_CHARS, STRONG, THRESHOLD, Detection, Injection
 from unpoison.injections.detector import DETECTOR, Detect
 from unpoison.injections.imperatives import ORDERS, find_imperatives
@@ -66,18 +74,25 @@ class Cut(NamedTuple):
     Attributes:
         spans: One, or none if the injection has no place in the caller's text.
         quoted: Whether it is a quotation.
+        strong: Whether what follows goes with it.
     """
 
     spans: tuple[Span, ...]
     quoted: bool = False
+    strong: bool = False
 
 
-def cut_of(passage: Passage, worst: Injection) -> Cut:
+def cut_of(passage: Passage, worst: Injection, value: bool = False) -> Cut:
     """The part to remove with an injection. O(n log n) time for n characters.
 
     Of a quotation only the quotation is removed, from the start of the injection. Strong evidence also removes the rest
-    of the block (`injections.blocks.under_voice`); weaker evidence removes the sentences of the injection. Blocks are
-    those of the caller's text, because a reading has no paragraphs. A title is a block.
+    of the block (`injections.blocks.under_voice`) or value; weaker evidence removes the sentences of the injection.
+    Blocks are those of the caller's text, because a reading has no paragraphs. A title is a block.
+
+    Args:
+        passage: One that holds it.
+        worst: The injection.
+        value: Whether the text is a value of a tool's result, which goes from the injection on.
     """
     reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
     probability = round(worst.probability, 4)
@@ -88,20 +103,36 @@ def cut_of(passage: Passage, worst: Injection) -> Cut:
     text = passage.text if name == "text" else passage.title or ""
     start = min(span.start for span in found if span.field == name)
     end = max(span.end for span in found if span.field == name)
+    start = behind_key(text, start, end)
     quotation = quotation_around(text, start, min(end, start + 1))
     if quotation is not None:
         start, end = max(under_voice(text, start, end)[0], quotation[0]), quotation[1]
     elif worst.probability >= STRONG:
-        start, end = under_voice(text, start, end)
+        start, close = under_voice(text, start, end)
+        end = max(close, value_end(text, end)) if value else close
+        start, end = elements_to_their_end(text, start, end)
     else:
         sentences_of = (*around(passage.reading, worst.start, worst.end), probability, reason)
         return Cut(merge_spans(spans_of(passage, [sentences_of])))
-    return Cut((Span(start, end, probability, reason, name),), quotation is not None)
+    return Cut((Span(start, end, probability, reason, name),), quotation is not None, worst.probability >= STRONG)
 
 
-def injection_spans(passage: Passage, found: Sequence[Injection]) -> tuple[Span, ...]:
+def injection_spans(passage: Passage, found: Sequence[Injection], value: bool = False) -> tuple[Span, ...]:
     """The spans that are cut with injections."""
-    return merge_spans(span for one in found for span in cut_of(passage, one).spans)
+    return _spans(passage, [cut_of(passage, one, value) for one in found])
+
+
+def _spans(passage: Passage, cuts: Sequence[Cut], before: Sequence[Span] = ()) -> tuple[Span, ...]:
+    """The spans of cuts and earlier ones; between strong ones of one text nothing is left."""
+    spans = merge_spans([*before, *(span for cut in cuts for span in cut.spans)])
+    strong = [span for span in spans if span.probability >= STRONG]
+    for name in ("title", "text") if any(cut.strong and not cut.quoted for cut in cuts) else ():
+        own = [span for span in strong if span.field == name]
+        text = passage.text if name == "text" else passage.title or ""
+        for start, end in together(text, [(span.start, span.end) for span in own]) if len(own) > 1 else ():
+            worst = max((span for span in own if start <= span.start < end), key=lambda span: span.probability)
+            spans = merge_spans([*spans, replace(worst, start=start, end=end)])
+    return spans
 
 
 def without_injections(
@@ -109,7 +140,7 @@ def without_injections(
     detection: Detection,
     detect: Detect = DETECTOR.flow,
     threshold: float = THRESHOLD,
-    min_words: int = MIN_REST_WORDS,
+    value: bool = False,
 ) -> Flow[WithoutInjections]:
     """Remove hidden messages and injections from a passage, the most suspicious first.
 
@@ -120,8 +151,8 @@ def without_injections(
         detection: That on its reading.
         detect: Judges the rest.
         threshold: The probability from which a stretch is an injection.
-        min_words: After strong evidence, a rest of fewer words, or of less than half of the words, is dropped; 0 keeps
-            a rest of any length, as for values of a tool's result.
+        value: Whether the text is a value of a tool's result: it goes from strong evidence on, and a rest of any length
+            stays. Of a passage, a rest of few words is dropped then.
     """
     whole, spans = passage, hidden_spans(passage, detection.probability)
     strong = bool(spans)
@@ -129,22 +160,31 @@ def without_injections(
         passage = without(whole, spans)
         (detection,) = yield from detect([passage.reading])
     for _ in range(MAX_CUTS):
-        found = detection.above(RESIDUE if strong else threshold)
+        found = _orders_in(detection, RESIDUE if strong else threshold, strong)
         if not found:
             read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
-            fine = not spans or _worth_keeping(whole, passage, min_words if strong else None)
+            fine = not spans or _worth_keeping(whole, passage, None if not strong else 0 if value else MIN_REST_WORDS)
             if fine:
                 again = yield from detect(read)
-                fine = max(one.probability for one in again) <= (RESIDUE if strong else threshold)
+                fine = not any(_orders_in(one, RESIDUE if strong else threshold, strong) for one in again)
             return WithoutInjections(passage if fine else None, spans)
-        cuts = [cut_of(passage, one) for one in found]
-        if len(found) > MAX_PLACES:
-            return WithoutInjections(None, merge_spans([*spans, *(span for one in cuts for span in one.spans)]))
-        strong = strong or any(not one.quoted and of.probability >= STRONG for one, of in zip(cuts, found))
-        spans = merge_spans([*spans, *(span for one in cuts for span in one.spans)])
+        cuts = [cut_of(passage, one, value) for one in found]
+        strong = strong or any(one.strong and not one.quoted for one in cuts)
+        spans = _spans(passage, cuts, spans)
+        if len(found) > MAX_PLACES or not any(one.spans for one in cuts):
+            return WithoutInjections(None, spans)
         passage = without(whole, spans)
         (detection,) = yield from detect([passage.reading])
     return WithoutInjections(None, spans)
+
+
+def _orders_in(detection: Detection, threshold: float, strict: bool = False) -> list[Injection]:
+    """The injections above a threshold without weak ones that only ask, except beside strong evidence.
+
+    A question is no instruction; other checks find a repeated question of the user.
+    """
+    found, text = detection.above(threshold), detection.text
+    return [one for one in found if strict or one.probability >= STRONG or not _only_asks(text[one.start : one.end])]
 
 
 def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool:
@@ -217,16 +257,13 @@ def injections_in(
     left: list[Passage | None] = list(passages)
     quotes, spans = dict[int, str](), dict[int, tuple[Span, ...]]()
     for i, detection in enumerate(detections):
-        if detection.probability <= threshold:
+        if not (found := _orders_in(detection, threshold)):
             continue
-        worst = detection.worst
-        if worst.probability < STRONG and _only_asks(passages[i].reading[worst.start : worst.end]):
-            continue  # a question is no instruction; other checks find a repeated question of the user
-        quotes[i] = worst.quote
+        quotes[i] = max(found).quote
         if policy == "redact":
             left[i], spans[i] = yield from without_injections(passages[i], detection, detect, threshold)
         else:
-            left[i], spans[i] = None, injection_spans(passages[i], detection.above(threshold))
+            left[i], spans[i] = None, injection_spans(passages[i], found)
         if policy == "flag":
             left[i], spans[i] = passages[i], tuple(replace(span, flagged=True) for span in spans[i])
     return Injections(

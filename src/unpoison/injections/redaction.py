@@ -143,13 +143,13 @@ def _injected_parts(text: str, region: Region, threshold: float) -> list[Redacte
     if detection.probability <= threshold:
         return []
     worst = detection.worst
-    rest = _end(without_injections(passage, detection, threshold=threshold, min_words=0))
+    rest = _end(without_injections(passage, detection, threshold=threshold, value=True))
     if rest.passage is None:
         quote = quotable(worst.quote, MAX_QUOTE_CHARS)
         return [RedactedPart(*region, worst.probability, Reason.of(PROMPT_INJECTION, quote=quote))]
     return [
         _part(span, region[0], worst.quote)
-        for span in rest.spans or injection_spans(passage, detection.above(threshold))
+        for span in rest.spans or injection_spans(passage, detection.above(threshold), value=True)
     ]
 
 

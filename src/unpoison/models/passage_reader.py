@@ -16,13 +16,14 @@ from unpoison.errors import InputError, ModelError, clip
 from unpoison.models.checkpoints import softmax
 from unpoison.models.lexical import judge_pairs
 from unpoison.models.loading import READERS
-from unpoison.models.spans import OnnxSpans, SpanModel, SpanSettings, TorchSpans, WindowCutter, best_span, cores
+from unpoison.models.spans import OnnxSpans, SpanModel, SpanSettings, TorchSpans, WindowCutter, best_span
 from unpoison.text.answers import Relation, relation
 from unpoison.text.languages import other_language
 from unpoison.text.tokens import stems
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
+from unpoison.utils.graphs import cores
 from unpoison.utils.lru_cache import LRUCache
 
 __all__ = ["THRESHOLD", "PassageReader", "Reading"]

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, clip
 from unpoison.models.checkpoints import load_pretrained
 from unpoison.utils.extras import require
-from unpoison.utils.graphs import check_published, open_graph
+from unpoison.utils.graphs import Workers, check_published, open_graph
 from unpoison.utils.plain_text import encodable
 
 __all__ = [
@@ -34,7 +32,6 @@ __all__ = [
     "TorchSpans",
     "WindowCutter",
     "best_span",
-    "cores",
     "load_answerer",
 ]
 
@@ -268,8 +265,7 @@ class OnnxSpans:
     """
 
     def __init__(self, folder: Path, name: str, threads: int) -> None:
-        self.name, self._threads = name, threads
-        self._pools: dict[int, ThreadPoolExecutor] = {}
+        self.name, self._workers = name, Workers("unpoison-reader", threads)
         self._session, self._inputs, outputs = open_graph(folder, name)
         wanted = [_find_output(outputs, kind) for kind in ("start", "end")]
         if None in wanted or set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
@@ -280,15 +276,7 @@ class OnnxSpans:
         self._outputs = [*wanted, *(["relation"] if "relation" in outputs else [])]
 
     def run(self, windows: Sequence[TokenWindow]) -> list[Marks]:
-        if len(windows) < 2 or self._threads == 1:
-            return [self._marks(window) for window in windows]
-        return list(self._pool().map(self._marks, windows))
-
-    def _pool(self) -> ThreadPoolExecutor:
-        """The threads of this process; those of its parent do not survive a fork."""
-        if self._pools.get(os.getpid()) is None:
-            self._pools = {os.getpid(): ThreadPoolExecutor(self._threads, thread_name_prefix="unpoison-reader")}
-        return self._pools[os.getpid()]
+        return self._workers.map(self._marks, windows)
 
     def _marks(self, window: TokenWindow) -> Marks:
         features = {"input_ids": window.ids, "attention_mask": np.ones_like(window.ids), "token_type_ids": window.types}
@@ -372,8 +360,3 @@ def _check_marks(marks: Marks, size: int, name: str) -> Marks:
     if not all(np.isfinite(part).all() for part in marks if part is not None):
         raise ModelError(f"{name} returned a value that is not finite; load it in float32 or use another model")
     return marks
-
-
-def cores() -> int:
-    """The number of processor cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

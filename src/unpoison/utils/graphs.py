@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from unpoison.errors import ModelError, clip
 from unpoison.utils.extras import require
 
-__all__ = ["check_published", "open_graph"]
+__all__ = ["Workers", "check_published", "cores", "open_graph"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MAX_WORKERS = 8
+"""Threads of one model, at most."""
 
 
 def check_published(file: Path, expected: str, name: str) -> None:
@@ -75,3 +84,24 @@ _ELSEWHERE = b"\n\x08location"
 
 def _unusable(name: str, error: Exception) -> ModelError:
     return ModelError(f"cannot load {name} ({clip(' '.join(str(error).split()), 200)}); export the model again")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers:
+    """Threads for the runs of one graph, started when two runs are due at once; those of a parent process are left."""
+
+    def __init__(self, name: str, threads: int | None = None) -> None:
+        self._name, self._threads = name, threads or min(cores(), MAX_WORKERS)
+        self._pools: dict[int, ThreadPoolExecutor] = {}
+
+    def map(self, run: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """The results, in order."""
+        if len(items) < 2 or self._threads == 1:
+            return [run(item) for item in items]
+        if self._pools.get(os.getpid()) is None:
+            self._pools = {os.getpid(): ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)}
+        return list(self._pools[os.getpid()].map(run, items))

@@ -1,0 +1,190 @@
+"""Certain signs of a prompt injection: chat templates, and orders to void the instructions that came before.
+
+`data/injections.yaml` holds the words of 34 languages. Only what is right in any text of that language stands there;
+everything else is left to the transformer. Every gap is bounded, so matching takes time linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import yaml
+
+from unpoison.text.alignment import Region
+
+__all__ = ["find_signs", "load_grammar"]
+
+TURN = 400
+"""Characters of the first sentence behind the sign of a chat turn, and behind an opening tag."""
+
+BEFORE = 30
+"""Characters before an order that are read: whether it begins a clause, and whether it is negated."""
+
+PREFIX = 3
+"""Letters by which words with a "*" are indexed; such a word has at least as many."""
+
+LEADS = (
+    r"please|plz|pls|kindly|and|so|now|must|should|then|just|also|simply|immediately|you to|need to|have to|"
+    r"you (?:must|can|may|could)|(?:can|could|would|will) you|bitte|por favor|s'il (?:te|vous) pla\u00eet"
+)
+"""Words behind which an order may begin inside a sentence, as a pattern."""
+
+_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = re.compile(r"[\u0900-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CLAUSE = re.compile(
+    r"(?:^\s?|[\n.!?>|\"\u201c(\[*#-]\s?|(?:^|[\s(])'|[\u3002\uff01\uff1f\uff0c\u300c\u3001\u8bf7\u8acb])$"
+    rf"|\w_$|[,;:] $|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$"
+)
+_BEGUN = r"(?<![^\n.!?>|*\"'-]\s)(?<![^\s.!?>|\"'])"
+_APART = r"[^\w.!?|]{1,3}+"
+_PLACE = r"(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
+_IMAGE = re.compile(r"!\[[^\]\n]{0,80}\]\(\s{0,2}https?://[^\s)]{1,300}?" + _PLACE)
+"""A picture whose address has a place to fill in: it sends what is filled in to its host."""
+
+
+class Language(NamedTuple):
+    """The words of one language.
+
+    Attributes:
+        classes: Words for voiding, for what came before, and for instructions; "*" at the end: whatever begins so.
+        unspaced: Whether words are not separated by spaces.
+        order: The void-before-rules pattern.
+        negation: What turns it into its opposite: right before it, and inside.
+    """
+
+    classes: Mapping[str, Sequence[str]]
+    unspaced: bool
+    order: re.Pattern[str]
+    negation: tuple[re.Pattern[str], re.Pattern[str]]
+
+
+class Grammar(NamedTuple):
+    """All languages, and the signs of chat templates and tags."""
+
+    languages: tuple[Language, ...]
+    words: Mapping[str, frozenset[tuple[int, str]]]
+    stems: Mapping[str, Sequence[tuple[str, tuple[int, str]]]]
+    templates: tuple[re.Pattern[str], ...]
+
+
+def find_signs(text: str) -> list[Region]:
+    """Where certain signs stand in a text, ascending. O(n) time for n characters."""
+    plain = text.replace("\u0130", "i").replace("\u2019", "'")
+    lowered = plain.lower()
+    if len(lowered) != len(text):  # a letter that becomes two, which lower-casing changes in no other case
+        lowered = "".join(c if len(c.lower()) != 1 else c.lower() for c in plain)
+    found = list(_orders(lowered))
+    if any(mark in lowered for mark in "<[#"):
+        found += [match.span() for pattern in load_grammar().templates for match in pattern.finditer(lowered)]
+        found += [match.span() for match in _IMAGE.finditer(text)]
+    return sorted(found)
+
+
+def _orders(text: str) -> Iterator[Region]:
+    grammar = load_grammar()
+    for number in _likely(text):
+        language = grammar.languages[number]
+        for match in language.order.finditer(text):
+            start = match.start()
+            before, rest = text[max(0, start - BEFORE) : start], match[0]
+            begins = match["last"] is not None or _CLAUSE.search(before)
+            for word in language.classes["void"]:  # some of these hold a "not" of their own
+                rest = rest.replace(word.replace("_", " ").removesuffix("*"), "")
+            if begins and not (language.negation[0].search(before) or language.negation[1].search(rest)):
+                yield match.span()
+
+
+def _likely(text: str) -> list[int]:
+    """The languages of which a text holds a word for voiding, one for what came before and one for instructions."""
+    grammar, present = load_grammar(), set[tuple[int, str]]()
+    for word in set(_WORD.findall(text)):
+        present |= _classes_of(word[:40])
+    if _UNSPACED.search(text):
+        for number, language in enumerate(grammar.languages):
+            if language.unspaced:
+                own = language.classes.items()
+                present |= {
+                    (number, name) for name, words in own if any(word.replace("_", " ") in text for word in words)
+                }
+    return [n for n in range(len(grammar.languages)) if all((n, name) in present for name in CLASSES)]
+
+
+@lru_cache(maxsize=20_000)
+def _classes_of(word: str) -> frozenset[tuple[int, str]]:
+    """The languages and classes with a phrase that begins with this word."""
+    grammar = load_grammar()
+    stems = {key for stem, key in grammar.stems.get(word[:PREFIX], ()) if word.startswith(stem)}
+    return grammar.words.get(word, frozenset()) | stems
+
+
+CLASSES = ("void", "before", "rules")
+
+
+@cache
+def load_grammar() -> Grammar:
+    """The grammar of this package, read once."""
+    text = (files("unpoison") / "data" / "injections.yaml").read_text(encoding="utf-8")
+    read: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    languages = tuple(_language(own) for own in read["languages"].values())
+    words: dict[str, frozenset[tuple[int, str]]] = {}
+    stems: dict[str, list[tuple[str, tuple[int, str]]]] = {}
+    for number, language in enumerate(languages):
+        for name, phrases in () if language.unspaced else language.classes.items():
+            for phrase in phrases:
+                first, *more = _WORD.findall(phrase.replace("_", " "))
+                if phrase.endswith("*") and not more:
+                    stems.setdefault(first[:PREFIX], []).append((first, (number, name)))
+                else:
+                    words[first] = words.get(first, frozenset()) | {(number, name)}
+    return Grammar(languages, words, stems, tuple(_templates(read["signs"])))
+
+
+def _language(own: Mapping[str, Any]) -> Language:
+    unspaced = bool(own.get("unspaced"))
+    classes = {name: tuple(own[name].split()) for name in CLASSES}
+    void, before, rules = (_any_form(classes[name], unspaced) for name in CLASSES)
+    if unspaced:
+        gap, apart = r"[^.!?\n\u3002\uff01\uff1f\u0964]{0,20}?", ""
+        later = wide = gap
+    else:
+        gap, apart = r"(?:[^\w.!?:|]{1,3}+[\w']{1,24}+){0,3}?", _APART
+        later, wide = gap, gap.replace("0,3", "0,4")
+    forms = [rf"{void}{wide}{apart}{before}{later}{apart}{rules}", rf"{void}{wide}{apart}{rules}{later}{apart}{before}"]
+    named = rf"(?:{before}{gap}{apart}{rules}|{rules}{gap}{apart}{before})"
+    last = rf"(?P<last>{named}{wide}{apart}{void})"
+    negations = "|".join(re.escape(word) for word in str(own.get("not", "")).split()) or r"(?!)"
+    near = (rf"(?:{negations})$", rf"(?:{negations})") if unspaced else (
+        rf"(?<!\w)(?:{negations})(?:[^\w.!?:;]{{1,2}}\w{{1,12}})?[^\w.!?:;]{{1,2}}$",
+        rf"(?<!\w)(?:{negations})(?!\w)",
+    )  # fmt: skip
+    return Language(classes, unspaced, re.compile("|".join([*forms, last])), (re.compile(near[0]), re.compile(near[1])))
+
+
+def _templates(signs: Mapping[str, Sequence[str]]) -> Iterator[re.Pattern[str]]:
+    roles = rf"{_any(signs['tokens'])}\s?{_any(signs['roles'])}(?:<\|\w{{1,24}}\|>)?"
+    heading = _any(signs["headings"])
+    marks = rf"(?:{roles}|{_any(signs['alone'])}(?=\s{{0,2}}\w)|###\s?{heading}:(?=\s{{0,2}}\w))"
+    bracketed = rf"###\s?[(\[<]{heading}[)\]>]:?(?=\s{{0,2}}\w)"
+    yield re.compile(rf"(?:{_BEGUN}{marks}|{bracketed})(?:\s{{0,2}}[^\n.!?]{{1,{TURN}}})?")
+    secret = _any(signs["secrets"]).replace("_", "[ _-]?")
+    yield re.compile(rf"{_any(signs['tags'])}[^<]{{0,{TURN}}}?(?<!\w){secret}(?!\w)")
+
+
+def _any_form(words: Sequence[str], unspaced: bool) -> str:
+    return "(?:" + "|".join(_form(word, unspaced) for word in words) + ")"
+
+
+def _form(word: str, unspaced: bool) -> str:
+    between = r"\s?" if unspaced else r"[^\w.!?|]{1,3}"
+    plain = between.join(map(re.escape, word.removesuffix("*").split("_")))
+    if unspaced:
+        return plain
+    return rf"(?<![^\W_]){plain}\w{{0,12}}+" if word.endswith("*") else rf"(?<![^\W_]){plain}(?!\w)"
+
+
+def _any(words: Sequence[str]) -> str:
+    return "(?:" + "|".join("[ _-]".join(map(re.escape, word.split(" "))) for word in words) + ")"

@@ -1,0 +1,60 @@
+"""Graphs are opened without a word to anybody, and run on a few threads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from threading import current_thread
+
+import pytest
+
+from unpoison.utils.graphs import MAX_WORKERS, Workers
+
+OPENS = """
+import time
+from onnx import TensorProto, helper
+from pathlib import Path
+from unpoison.utils.graphs import open_graph
+put = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "ab"]
+graph = helper.make_graph([helper.make_node("Identity", ["a"], ["b"])], "g", put[:1], put[1:])
+made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+folder = Path({folder!r})
+(folder / "model.onnx").write_bytes(made.SerializeToString())
+(folder / "tokenizer.json").write_text("{{}}")
+print(open_graph(folder, "a graph")[2])
+time.sleep(1)
+"""
+
+
+@pytest.mark.needs("onnx", "onnxruntime")
+def test_opening_a_graph_tells_nobody(tmp_path: Path) -> None:
+    """onnxruntime writes a device id into the user's cache and asks a name server of its makers', if it may."""
+    home, folder, calls = tmp_path / "home", tmp_path / "graph", tmp_path / "calls"
+    home.mkdir()
+    folder.mkdir()
+    settings = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    settings |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    watch = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmmsg", "-o", str(calls)] * bool(
+        shutil.which("strace")
+    )
+    command = [*watch, sys.executable, "-c", OPENS.format(folder=str(folder))]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120)
+    if "strace" in done.stderr:  # it may not trace here
+        done = subprocess.run(command[len(watch) :], env=settings, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "['b']", done.stderr
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+    if calls.is_file():
+        assert "AF_INET" not in calls.read_text(encoding="utf-8")
+
+
+def test_runs_are_in_order_on_few_threads() -> None:
+    workers = Workers("some-workers", 3)
+    assert workers.map(lambda number: 2 * number, range(20)) == list(range(0, 40, 2))
+    names = set(workers.map(lambda _: current_thread().name, range(20)))
+    assert 1 <= len(names) <= 3
+    assert all(name.startswith("some-workers") for name in names)
+    assert Workers("w").map(lambda _: current_thread(), [1]) == [current_thread()]
+    assert MAX_WORKERS <= 8
