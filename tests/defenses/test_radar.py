@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from unpoison import Radar
+from unpoison.algorithms.mincut import min_cut
 from unpoison.core.answers import Reply
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
@@ -229,3 +230,34 @@ def test_two_equal_blocs_that_contradict_are_both_kept() -> None:
     assert (
         len(Radar(generator, judged_by(inside, across, "abcd"), encoder=alike()).screen(QUESTION, DOCUMENTS).kept) == 4
     )
+
+
+def _of_distinct(agreement: np.ndarray, conflict: np.ndarray, mode: str = "paper") -> np.ndarray:
+    """The labels of the cut, in the capacities that a defense gives these matrices."""
+    count = len(agreement)
+    graph = four(mode=mode)._graph(agreement, conflict, np.arange(count), count)
+    return min_cut(graph.source, graph.sink, graph.agreement)
+
+
+@pytest.mark.parametrize("tied", [0.06, 0.061, 0.1, 0.14])
+def test_one_central_answer_and_others_that_tie_have_no_conflict_that_counts(tied: float) -> None:
+    """Eq. 7 is 0/0 there: with the released code's 1e-8 below, the central answer has no conflict to fear."""
+    agreement = square({(0, 1): 0.15, (0, 2): 0.15, (1, 2): tied}, 3) + np.eye(3)
+    conflict = square({(0, 1): 0.9, (0, 2): 0.9}, 3)
+    graph = four()._graph(agreement, conflict, np.arange(3), 3)
+    assert sorted(graph.centrality)[:2] == pytest.approx([0, 0])
+    assert (graph.sink <= conflict.max() + 1e-9).all()
+    assert graph.sink[int(graph.centrality.argmax())] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["paper", "reference"])
+def test_noise_of_the_last_digit_changes_no_cut(mode: str) -> None:
+    """400 graphs whose similarities are often equal, as a judge of few levels gives them."""
+    rng, levels = np.random.default_rng(0), [0, 0.05, 0.06, 0.1, 0.15, 0.5, 0.9, 1.0]
+    for _ in range(400):
+        count = int(rng.integers(3, 7))
+        agreement, conflict, noise = (np.triu(x, 1) for x in (*rng.choice(levels, (2, count, count)),
+                                                              rng.normal(0, 1e-15, (count, count))))  # fmt: skip
+        agreement, conflict, noise = (x + x.T for x in (agreement, conflict, noise))
+        plain = _of_distinct(agreement + np.eye(count), conflict, mode)
+        assert (_of_distinct(np.abs(agreement + noise) + np.eye(count), conflict, mode) == plain).all()

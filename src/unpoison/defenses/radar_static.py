@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.centrality import ROUNDING, eigenvector_centrality, power_iteration
+from unpoison.algorithms.centrality import DELTA, ROUNDING, eigenvector_centrality, power_iteration
 from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
 from unpoison.core.answers import Answer
@@ -181,7 +181,7 @@ class StaticRadar(Defense):
             return AnswerGraph(agreement, conflict, np.ones(1), *alone)
         v, note = eigenvector_centrality(agreement), ""
         if self.mode == "paper" and m > 0 and np.ptp(power_iteration(agreement)) < UNANIMOUS:
-            contested = (conflict > agreement).any()
+            contested = (conflict > agreement + ROUNDING).any()
             v = np.zeros(m) if contested else np.ones(m)
             note = (
                 "all answers are equally central and some contradict each other: the cut cannot decide between them"
@@ -190,8 +190,7 @@ class StaticRadar(Defense):
             )
         rank = ranks + (1 if self.mode == "paper" else 0)
         source = v * np.exp(-rank / k) if m else np.zeros(0)
-        weight = v.sum() - v
-        sink = np.divide(conflict @ v, weight, out=np.zeros(m), where=weight > 0)  # no answer conflicts with itself
+        sink = conflict @ v / (v.sum() - v + DELTA)  # no answer conflicts with itself
         if self.mode == "reference":
             source, sink = _rescale(source + 1e-8 * np.exp(-rank / k)), _rescale(sink)
         return AnswerGraph(agreement, conflict, v, source, sink, note)
