@@ -192,7 +192,10 @@ def methods() -> Iterator[tuple[str, ...]]:
                 options = "".join(f", {name}: {value}" for name, value in beside.items())
                 why = measurable(row, None)
                 model = f"needs MODEL ({_model_of(row)})" if why else ""
-                yield paper, f"{row['label']}{options}", f"-d {spec}", model or _departs(row) or "runs here"
+                carried = f"--stream timeline -d {spec}" if "carries" in beside else ""
+                config = f"-d {spec} --config FILE, with architecture: [{beside.get('architecture')}]"
+                command = carried or (config if beside else f"-d {spec}")
+                yield paper, f"{row['label']}{options}", command, model or _departs(row) or "runs here"
 
 
 def _model_of(row: Mapping[str, Any]) -> str:

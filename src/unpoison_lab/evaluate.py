@@ -191,7 +191,9 @@ def _scenarios(plan: Plan, note: Note) -> tuple[tuple[Scenario, ...], Preset | N
     for line in table.describe():
         note(line)
     if not table.scenarios:
-        why = "; ".join(table.lacks) or "every row needs a generator; give one with -g, such as -g extractive"
+        model = axes.get("generator")
+        needed = f"a language model, and {clip(model)} copies from passages" if model else "a generator"
+        why = "; ".join(table.lacks) or f"every row needs {needed}; give one with -g, such as -g openai:MODEL"
         raise OptionError(f"nothing of {plan.preset} can be measured here: {why}")
     return table.scenarios, table
 
