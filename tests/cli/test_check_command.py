@@ -93,3 +93,20 @@ def test_a_running_system_is_asked_and_with_consent_planted_into(
         assert len(rag.documents) == 3
         page = Path("check.html").read_text(encoding="utf-8")
         assert f"{len(rag.planted)} documents, all removed again" in page
+
+
+def test_what_contradicts_itself_comes_first_and_gates_see_it(run: Run, tmp_path: Path) -> None:
+    texts = {
+        "leave": "Leave.\nEmployees have 28 days of annual leave.",
+        "hr": "Every employee has 35 days of annual leave.",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.md").write_text(text)
+    shown = run("check", tmp_path, *QUICK, "--fail-if", "contradictions > 0")
+    assert (shown.exit_code, "failed: contradictions > 0" in shown.stderr) == (1, True)
+    assert "1. Contradictions: 1 pair of sentences" in shown.stdout
+    assert "leave.md, line 2: Employees have 28 days" in " ".join(shown.stdout.split())
+    first, *rest = (line for line in shown.stdout.splitlines() if line.startswith("# "))
+    assert yaml.safe_load("\n".join((first, *rest))) is None
+    assert run("check", tmp_path, *QUICK, "--alert").exit_code == 3
+    assert "such as 'flagged > 0'" in run("check", tmp_path, "--fail-if", "asr > 1").stderr

@@ -19,6 +19,7 @@ from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models.loading import load_best_reader
 from unpoison.report.rendering import excerpt, plain
+from unpoison.scan.contradictions import Contradiction, contradictions
 from unpoison.scan.documents import Document
 from unpoison.scan.engine import Engine
 from unpoison.scan.scanner import scan
@@ -133,6 +134,7 @@ class CheckResult(JsonRecord):
         clean_lost: The share of passages that the recommendation drops without an attack.
         outcomes: One for each attack and owner.
         policy: The recommended policy, as YAML.
+        contradictions: Sentences that contradict each other but for a value, the clearest first.
         live: What was done with a running system; None for documents.
     """
 
@@ -147,6 +149,7 @@ class CheckResult(JsonRecord):
     clean_lost: Estimate
     outcomes: tuple[Outcome, ...]
     policy: str
+    contradictions: tuple[Contradiction, ...] = ()
     live: LiveFacts | None = None
 
 
@@ -208,6 +211,7 @@ def check_documents(
         clean_lost=wilson(sum(case["lost"] for case in clean), sum(case["clean"] for case in clean)),
         outcomes=tuple(outcomes),
         policy=policy_text(keys, source, flagged),
+        contradictions=contradictions(documents),
     )
 
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from unpoison.algorithms.intervals import Estimate
 from unpoison.check.check import ATTACKS, OWNERS, CheckResult, Outcome
 from unpoison.report.document import Section, Table, document
+from unpoison.scan.contradictions import Statement
 from unpoison.utils.extras import install_command
 from unpoison.utils.plain_text import count_noun
 
 __all__ = ["check_page", "code_lines", "headline", "sections"]
 
-MAX_ORIGINS = 20
+MAX_ORIGINS, MAX_CONTRADICTIONS = 20, 20
 FEW = 20
 """With fewer questions the intervals are wide."""
 MAX_LOSS = 0.05
@@ -67,7 +68,7 @@ def checked(result: CheckResult) -> str:
 
 
 def sections(result: CheckResult, code: str) -> list[Section]:
-    """The five sections of a check."""
+    """The sections of a check, contradictions first."""
     findings = [(name, f"{value:.2f}", "; ".join(why) or "-") for name, value, why in result.findings]
     shown = [row for row in findings if row[0] in result.flagged] or findings[:3]
     origins = [(name or "(no source)", f"{n:,}", f"{100 * share:.1f}") for name, n, share in result.origins]
@@ -80,6 +81,7 @@ def sections(result: CheckResult, code: str) -> list[Section]:
     found = f"Of {count_noun(result.documents, 'document')} {_look(len(result.flagged))} planted."
     measured = f"On {result.questions} questions made from them; {before} → behind the recommendation."
     return [
+        *_contradictions(result),
         Section(
             "documents",
             "Suspicious documents",
@@ -96,6 +98,19 @@ def sections(result: CheckResult, code: str) -> list[Section]:
         Section("use", "Recommendation", part="files.html", data=[("The policy", result.policy), ("The code", code)]),
         Section("open", "Remaining risk", notes=tuple(_open_points(result))),
     ]
+
+
+def _contradictions(result: CheckResult) -> Iterator[Section]:
+    """Pairs of sentences that contradict each other, each with its place; no section without one."""
+    if not result.contradictions:
+        return
+
+    def cell(one: Statement) -> str:
+        return f"{one.document}{f', {one.place}' if one.place else ''}: {one.text}"
+
+    rows = tuple((cell(one.first), cell(one.second)) for one in result.contradictions[:MAX_CONTRADICTIONS])
+    found = f"{count_noun(len(result.contradictions), 'pair')} of sentences differ in a value; correct one of each."
+    yield Section("contradictions", "Contradictions", found, tables=[Table("", ("one says", "another says"), rows)])
 
 
 def _table(result: CheckResult, title: str, plain: str, guard: str) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
@@ -36,6 +37,7 @@ Examples:
   unpoison check documents.jsonl --report check.html --policy sources.yaml
   unpoison check 'qdrant:http://localhost:6333#docs'
   unpoison check docs/ --no-reader --questions 50 --json > check.json
+  unpoison check docs/ --fail-if 'flagged > 0' --fail-if 'contradictions > 0'
   unpoison check http://localhost:8000
   unpoison check http://localhost:8000/chat --ask 'How many days of leave are there?' --plant
   unpoison check redteam.yaml --plant --report check.html
@@ -43,8 +45,9 @@ Examples:
 Your documents and your store are not changed: the attacks run on a copy in memory. A running system is only asked. With
 --plant it gets false documents, each recorded in --journal first and removed after its question. If a check is killed,
 the next one removes the rest.
-Exit status: 0 when everything was measured; 1 when a document could not be read or no question could be generated; 2
-when the check failed. With --plant the error says whether a document may remain.
+Exit status: 0 when everything was measured; 1 when a document could not be read, no question could be generated or a
+--fail-if holds; 2 when the check failed; with --alert 3 when a document is flagged or two contradict each other. With
+--plant the error says whether a document may remain.
 """
 
 
@@ -66,6 +69,13 @@ def check(
     questions: Annotated[
         int | None,
         option("N", "Questions to generate from the documents. [default: 25; 10 with --plant]", min=1, max=1000),
+    ] = None,
+    alert: Annotated[
+        bool, option("--alert", "Exit with status 3 if a document is flagged or two contradict each other.")
+    ] = False,
+    fail_if: Annotated[
+        list[str] | None,
+        option("--fail-if COUNT", "Exit with status 1 if it holds: 'flagged > 0', 'reached > 5%'; may be repeated."),
     ] = None,
     reader: Annotated[
         bool | None,
@@ -110,6 +120,7 @@ def check(
         )
     for path in filter(None, (report, policy)):
         check_output(path, source)
+    gates = [_gate(text) for text in fail_if or ()]
     count = questions or (QUESTIONS_LIVE if plant else QUESTIONS)
     options: dict[str, Any] = {"questions": count, "reader": reader}
     with progress() as advance:
@@ -128,7 +139,35 @@ def check(
         typer.echo(json.dumps({**result.to_dict(), "code": code}, indent=1, ensure_ascii=False))
     else:
         _show(result, code, policy)
-    raise typer.Exit(1 if result.unread or not result.questions else 0)
+    counts = _counts(result)
+    failed = [text for text, name, bound in gates if counts[name] > bound]
+    for text in failed:
+        say(f"failed: {text}")
+    found = alert and (result.flagged or result.contradictions)
+    raise typer.Exit(1 if failed else 3 if found else 1 if result.unread or not result.questions else 0)
+
+
+COUNTS = ("flagged", "contradictions", "unread", "reached")
+"""What --fail-if bounds: documents, pairs, documents, and the share of lies behind the recommendation that are read."""
+
+
+def _gate(text: str) -> tuple[str, str, float]:
+    """A bound as written, its count, and the most that is allowed.
+
+    Raises:
+        OptionError: It is no bound.
+    """
+    form = re.fullmatch(rf"\s*({'|'.join(COUNTS)})\s*>\s*(\d{{1,9}}(?:\.\d{{1,9}})?)\s*(%?)\s*", text)
+    if form is None:
+        raise OptionError(f"--fail-if must be a count and a bound, such as 'flagged > 0', got {text!r}; counts: "
+                          f"{', '.join(COUNTS)}")  # fmt: skip
+    return text, form[1], float(form[2]) / (100 if form[3] else 1)
+
+
+def _counts(result: CheckResult) -> dict[str, float]:
+    shares = [one.guard.value for one in result.outcomes if one.guard.defined]
+    counts = (len(result.flagged), len(result.contradictions), result.unread, max(shares, default=0.0))
+    return dict(zip(COUNTS, map(float, counts)))
 
 
 def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckResult:
@@ -155,7 +194,9 @@ def _show(result: CheckResult, code: str, policy: Path | None) -> None:
         for table in section.tables:
             show(report_table(table), "")
         if section.part:
-            shown = result.policy.splitlines() if policy is None else [f"The policy is {policy}."]
-            show(*shown, "")
+            how = "The policy, for a file sources.yaml (--policy sources.yaml writes it):"
+            show(how if policy is None else f"The policy is {policy}.", "")
+            if policy is None:
+                typer.echo(result.policy)
             typer.echo(indent(code, "    "))  # as it is, to be copied
         show(*(f"- {note}" for note in section.notes))

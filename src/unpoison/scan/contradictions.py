@@ -1,0 +1,178 @@
+"""Sentences of a collection that contradict each other: the same words but for a number or a name.
+
+Which of the two is right, nobody can tell from the texts; so both are listed with their places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from unpoison.core.codec import JsonRecord
+from unpoison.scan.documents import Document
+from unpoison.text.canonical import canonical
+from unpoison.text.sentences import STOP_WORDS, sentences, stem
+
+__all__ = ["Contradiction", "Statement", "contradictions"]
+
+MAX_WORDS = 60
+"""Maximum words of a sentence."""
+
+MIN_SHARED, MIN_SHARE = 3, 0.6
+"""Minimum number and share of common content words, beside the values, of two sentences on one question."""
+
+MAX_VERSIONS = 3
+"""So many values between the same words are the blanks of a template, such as a price list."""
+
+MAX_LISTED = 100
+"""Maximum number of contradictions."""
+
+MAX_HOLDERS = 40
+"""Pairs of a unit and a word that more sentences have say nothing on their question."""
+
+HIDDEN = "hidden, "
+"""Stands before the place of a sentence that its file hides."""
+
+_TOKEN = re.compile(r"\d[\d.,:/]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+_CODE = re.compile(r"[{}<>=_`|]|://|\bet al\b")
+"""Signs of code, tables and citations, which assert nothing in words."""
+_SAID = frozenset(
+    "zero one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty fifty".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(JsonRecord):
+    """A sentence with a value: its document, its place there ("" for the only line), its text, and the value."""
+
+    document: str
+    place: str
+    text: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction(JsonRecord):
+    """Two sentences on the same question with different values; `shared` is the share of common words, in [0, 1]."""
+
+    first: Statement
+    second: Statement
+    shared: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A statement, the stem behind its value, its first content word, all of these, and its other values."""
+
+    statement: Statement
+    unit: str
+    subject: str
+    words: frozenset[str]
+    others: frozenset[str]
+
+
+def contradictions(documents: Sequence[Document]) -> tuple[Contradiction, ...]:
+    """The contradictions between documents, and between what one shows and what it hides, the clearest first.
+
+    Complexity: O(n) time and memory for n words.
+    """
+    every = [one for document in documents for one in _statements(document)]
+    values = defaultdict[tuple[str, frozenset[str]], set[str]](set)
+    for one in every:
+        values[one.unit, one.words].add(_plain(one.statement.value))
+    read = [one for one in every if len(values[one.unit, one.words]) < MAX_VERSIONS]
+    holders = defaultdict[tuple[str, str], list[int]](list)
+    for number, one in enumerate(read):
+        for word in one.words:
+            holders[one.unit, word].append(number)
+    pairs = {pair for same in holders.values() if len(same) <= MAX_HOLDERS for pair in combinations(same, 2)}
+    found = dict[tuple[str, str], Contradiction]()
+    for left, right in sorted(pairs):
+        one, other = read[left], read[right]
+        share = _share(one, other)
+        if share:
+            key = one.statement.text, other.statement.text
+            found.setdefault(key, Contradiction(one.statement, other.statement, round(share, 3)))
+    return tuple(sorted(found.values(), key=lambda one: -one.shared)[:MAX_LISTED])
+
+
+def _share(one: _Read, other: _Read) -> float:
+    """The share of common words if two statements answer the same question differently; otherwise 0."""
+    left, right = one.statement, other.statement
+    if left.document == right.document and left.place.startswith(HIDDEN) == right.place.startswith(HIDDEN):
+        return 0.0
+    if _plain(left.value) == _plain(right.value) or _is_number(left.value) != _is_number(right.value):
+        return 0.0
+    if _years(one.others) != _years(other.others) or (one.others - other.others and other.others - one.others):
+        return 0.0
+    mine, theirs = one.words - other.words, other.words - one.words
+    shared, every = len(one.words & other.words), len(one.words | other.words)
+    if shared < MIN_SHARED - (_is_number(left.value) and not mine and not theirs):
+        return 0.0
+    # What only one of them says narrows it, and two narrowings are two questions, such as "in Berlin", "in Hamburg".
+    if mine and theirs and (one.subject != other.subject or not _is_number(left.value) or shared < MIN_SHARE * every):
+        return 0.0
+    if mine and theirs and any(word[0].isupper() for word in mine | theirs):
+        return 0.0
+    return shared / every
+
+
+def _years(numbers: frozenset[str]) -> set[str]:
+    return {number for number in numbers if re.fullmatch("(?:19|20)[0-9]{2}", number)}
+
+
+def _is_number(value: str) -> bool:
+    return value[:1].isdigit() or value.lower() in _SAID
+
+
+def _plain(value: str) -> str:
+    """A value without separators of thousands."""
+    return re.sub(r",(?=\d{3}\b)", "", value).rstrip(".,:").casefold()
+
+
+def _statements(document: Document) -> Iterator[_Read]:
+    for hidden, reading in (("", document.reading), (HIDDEN, document.hidden), (HIDDEN, document.covert)):
+        line = 0
+        for raw in reading.text.split("\n"):
+            text = canonical(raw).text
+            for start, end in sentences(text):
+                sentence = text[start:end].strip()
+                place = f"{hidden}{reading.place(line)}".rstrip(", ")
+                for value, unit, subject, words, others in _values(sentence):
+                    yield _Read(Statement(document.id, place, sentence, value), unit, subject, words, others)
+            line += len(raw) + 1
+
+
+def _values(sentence: str) -> Iterator[tuple[str, str, str, frozenset[str], frozenset[str]]]:
+    """Each number or name of a sentence, and what `_Read` says of it."""
+    tokens = [match[0] for match in _TOKEN.finditer(sentence)]
+    if not MIN_SHARED < len(tokens) <= MAX_WORDS or _CODE.search(sentence):
+        return
+    is_name = [number > 0 and token[0].isupper() for number, token in enumerate(tokens)]
+    runs = list[tuple[int, int]]()
+    for number, token in enumerate(tokens):
+        if token[0].isdigit() or token.lower() in _SAID:
+            runs.append((number, number + 1))
+        elif is_name[number]:
+            if runs and runs[-1][1] == number and is_name[number - 1]:
+                runs[-1] = runs[-1][0], number + 1
+            else:
+                runs.append((number, number + 1))
+    words = [_content(token) for token in (tokens[0].lower(), *tokens[1:])]
+    numbers = [number for number, token in enumerate(tokens) if token[0].isdigit()]
+    for first, last in runs:
+        rest = [word for number, word in enumerate(words) if word and not first <= number < last]
+        unit = next((word for word in words[last:] if word), next((word for word in words[:first][::-1] if word), ""))
+        others = frozenset(_plain(tokens[number]) for number in numbers if not first <= number < last)
+        yield " ".join(tokens[first:last]), unit, rest[0] if rest else "", frozenset(rest), others
+
+
+def _content(token: str) -> str:
+    """The stem of a content word, a name with its capital; "" for a number and a word without a subject."""
+    lowered = token.lower()
+    if token[0].isdigit() or lowered in STOP_WORDS or lowered in _SAID:
+        return ""
+    return token[0] + stem(lowered)[1:] if token[0].isupper() else stem(lowered)

@@ -1,0 +1,57 @@
+"""Contradictions among own documents: found where only a value differs, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from scan.corpora import honest, towns
+from unpoison.core.passages import Passage
+from unpoison.scan import Document
+from unpoison.scan.contradictions import contradictions
+from unpoison.scan.parts import FOLDED, FileText, Part
+
+
+def found(*texts: str) -> list[tuple[str, str]]:
+    documents = [Document.of({"id": str(number), "text": text}) for number, text in enumerate(texts)]
+    return [(one.first.value, one.second.value) for one in contradictions(documents)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "values"),
+    [
+        ("Employees have 28 days of annual leave.", "Every employee has 35 days of annual leave a year.", ("28", "35")),
+        ("Invoices are paid within 14 days of receipt.", "Invoices are paid within 90 days of receipt.", ("14", "90")),
+        ("The head of the finance department is Anna Berg.", "The head of the finance department is Karl Lind.",
+         ("Anna Berg", "Karl Lind")),
+    ],
+)  # fmt: skip
+def test_sentences_that_differ_in_a_value(one: str, other: str, values: tuple[str, str]) -> None:
+    assert found(one, other, "The canteen serves lunch from eleven to two.") == [values]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("In Berlin the office opens at 8:00 every morning.", "In Hamburg the office opens at 9:00 every morning."),
+        ("In 2023 employees had 27 days of annual leave.", "In 2024 employees had 28 days of annual leave."),
+        ("Employees have 28 days of annual leave.", "Part-time staff have 20 days of annual leave."),
+        ("The budget is 1,000 euros a month in total.", "The budget is 1000 euros a month in total."),
+        ("Employees have 28 days of annual leave.", "Employees have 28 days of annual leave."),
+        ("Run it with --port 8000 as `x = 5` says here.", "Run it with --port 9000 as `x = 6` says here."),
+    ],
+)
+def test_other_sentences_do_not(one: str, other: str) -> None:
+    assert found(one, other) == []
+
+
+def test_a_template_and_honest_texts_have_none() -> None:
+    assert found(*(row["text"] for row in [*towns(), *honest()])) == []
+
+
+def test_what_a_document_hides_is_compared_with_what_it_shows() -> None:
+    file = FileText((Part("Invoices are paid within 14 days of receipt.", "page 1"),
+                     Part("Invoices are paid within 90 days of receipt.", "page 2", FOLDED)))  # fmt: skip
+    seen = file.reading()
+    document = Document(Passage(seen.text, id="a.pdf"), hidden=file.reading(FOLDED), places=seen.places)
+    (one,) = contradictions([document])
+    assert (one.first.place, one.second.place) == ("page 1", "hidden, page 2")
