@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READERS := packages/unpoison-reader packages/unpoison-reader-base
-EXTRAS := reader,reader-base,torch,openai,anthropic,serve,mcp,langchain,llamaindex,haystack,openai-agents,pydantic-ai,chroma,qdrant,pgvector,faiss,postgres,redis,files,redteam,ray,parquet,reference,offline,otel
+EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^$$/s/^\([a-z-]*\) = .*/\1/p' pyproject.toml | paste -sd, -)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS_A_MODEL = (
     *("OpenAIGenerator", "AnthropicGenerator", "TransformersGenerator"),
-    *("CrossEncoderNLI", "Hlatr(", "minilm", "my_llm"),
+    *("CrossEncoderNLI", "Rerank(", "minilm", "my_llm"),
 )
 
 

@@ -52,7 +52,11 @@ def page() -> str:
         *preset_tables(),
         *((r["paper"], r["item"], r["shows"], r.get("command", ""), r["here"]) for r in extra["tables"]),
     ]
-    systems = [*methods(), *attacks(), *((r["paper"], r["name"], r["command"], r["here"]) for r in extra["systems"])]
+    systems = [
+        *methods(),
+        *attacks(),
+        *((r["paper"], r["name"], r.get("command", ""), r["here"]) for r in extra["systems"]),
+    ]
     systems = _of_all_papers(sorted(systems, key=lambda row: _paper(row[0])))
     return "\n".join(
         [
@@ -184,7 +188,9 @@ def methods() -> Iterator[tuple[str, ...]]:
     for paper, _, _, raw in _presets():
         stream = [{"label": label, **method, "generator": True} for label, method in raw.get("methods", {}).items()]
         for row in [*(row for table in raw.get("tables", ()) for row in table["rows"]), *stream]:
-            spec = row.get("defense") or row["needs"].removeprefix("-d ")
+            spec = row.get("defense") or row.get("needs", "").removeprefix("-d ")
+            if not spec:  # not in this package; `papers.yaml` says why
+                continue
             beside = {key: row[key] for key in ("architecture", "carries") if key in row}
             key = (paper, spec, *beside.values())
             if key not in seen:

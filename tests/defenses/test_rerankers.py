@@ -9,7 +9,7 @@ import pytest
 from model_doubles import FakeCrossEncoder
 from unpoison import Grada
 from unpoison.core import registry
-from unpoison.defenses.rerank import Hlatr, Rerank
+from unpoison.defenses.rerank import Rerank
 from unpoison.errors import ModelError
 from unpoison.models import ScriptedGenerator
 
@@ -53,22 +53,16 @@ def test_any_checkpoint_by_its_folder(tmp_path: Path) -> None:
     by_option = registry.create("defenses", f"rerank:model={folder},keep=2").screen("paris", given)
     by_string = Rerank(keep=2, cross_encoder=f"cross:{folder}").screen("paris", given)
     assert by_option.kept_indices == by_string.kept_indices
-    plain = registry.create("defenses", f"hlatr:model={folder},keep=2")
-    assert isinstance(plain, Hlatr)
-    assert plain.screen("paris", given).kept_indices == by_option.kept_indices
     with pytest.raises(ModelError, match="cannot load"):
         Rerank(str(tmp_path / "absent"))
 
 
 @pytest.mark.needs("torch")
-def test_both_serve_as_similarity_inside_grada(tmp_path: Path) -> None:
-    from benchmarks.training.train_hlatr import RankedList, train
+def test_it_serves_as_similarity_inside_grada(tmp_path: Path) -> None:
     from checkpoints import save_classifier
 
     folder = save_classifier(tmp_path / "reranker", ["relevance"])
-    train(folder, [RankedList("paris", ["a river", "paris"], 1)], tmp_path / "head", epochs=2, hidden=8, layers=1)
     given = ["paris is the capital", "a river", "lyon", "the old tower", "paris is in france", "a city"]
-    for spec in (f"cross:{folder}", f"hlatr:{folder},head={tmp_path / 'head'}"):
-        screening = Grada(similarity="cross-encoder", cross_encoder=spec, keep=3).screen("paris", given)
-        assert len(screening.kept) == 3
-        assert screening.evidence["similarity"].any()
+    screening = Grada(similarity="cross-encoder", cross_encoder=f"cross:{folder}", keep=3).screen("paris", given)
+    assert len(screening.kept) == 3
+    assert screening.evidence["similarity"].any()

@@ -23,7 +23,7 @@ from unpoison.models.requests import generate
 from unpoison.scan.audit_log import AuditLog
 from unpoison.utils.extras import install_command
 
-TAKES_A_CHECKPOINT = ("rerank", "hlatr", "perplexity")
+TAKES_A_CHECKPOINT = ("rerank", "perplexity")
 DEFENSES = [name for name in registry.names("defenses") if name not in TAKES_A_CHECKPOINT]
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from needs import need
-from unpoison.retrieval.store import VectorStore
-from unpoison.scan.stores import open_vector_store
+from unpoison.retrieval.store import VectorStore, open_vector_store
 
 COUNT = 12
 VECTORS = np.random.default_rng(0).normal(size=(COUNT, 8)).astype(np.float32)

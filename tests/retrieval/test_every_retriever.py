@@ -18,7 +18,7 @@ from unpoison.errors import InputError, MissingExtraError, OptionError
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever, LangChainStore, Retriever, StoreRetriever
 from unpoison.retrieval.faiss import FaissStore
 from unpoison.retrieval.pgvector import PgvectorStore
-from unpoison.scan.stores import open_vector_store
+from unpoison.retrieval.store import open_vector_store
 from unpoison.utils.extras import install_command
 
 KINDS = ("bm25", "dense", "hybrid", "chroma", "faiss", "qdrant", "pgvector", "langchain")

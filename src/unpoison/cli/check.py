@@ -20,6 +20,7 @@ from unpoison.core.registry import from_laboratory
 from unpoison.errors import InputError, OptionError
 from unpoison.io.output import check_output
 from unpoison.report.document import write_text
+from unpoison.retrieval.store import store_forms
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import describe_source
 from unpoison.scan.sources import read_documents
@@ -57,8 +58,8 @@ def check(
         argument(
             "DOCS",
             "A folder of text, HTML, PDF, Office, mail and other files; JSON Lines, .csv, .tsv or .parquet with one "
-            "document a row; chroma:FOLDER#COLLECTION; qdrant:URL#COLLECTION; postgresql://...#TABLE; - for standard "
-            "input; the address of a running RAG, or a target file (.yaml) that describes one.",
+            "document a row; a vector store: " + store_forms() + "; - for standard input; the address of a running "
+            "RAG, or a target file (.yaml) that describes one.",
         ),
     ],
     report: Annotated[Path | None, option("FILE.html", "Also write an HTML report that works offline.")] = None,

@@ -19,6 +19,7 @@ from unpoison.errors import InputError
 from unpoison.io.output import Writer, check_output
 from unpoison.report.document import write_text
 from unpoison.report.rendering import excerpt, plain
+from unpoison.retrieval.store import store_forms
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import Engine as ScanEngine
 from unpoison.scan.engine import describe_source, read_seen, write_seen
@@ -53,8 +54,7 @@ def scan(
         argument(
             "SOURCE",
             "JSON Lines, .csv, .tsv or .parquet with one document a row; a folder of text, Markdown, HTML, PDF, "
-            "Office, mail, notebook and subtitle files; a vector store: chroma:FOLDER#COLLECTION, "
-            "qdrant:URL#COLLECTION, postgresql://...#TABLE; - for standard input.",
+            "Office, mail, notebook and subtitle files; a vector store: " + store_forms() + "; - for standard input.",
         ),
     ],
     as_json: Annotated[bool, option("--json", "Write one object for each document, most suspicious first.")] = False,

@@ -19,9 +19,9 @@ from unpoison.errors import OptionError
 from unpoison.io.rows import Row
 from unpoison.models.loading import load_generator
 from unpoison.report.rendering import excerpt
+from unpoison.retrieval.store import is_store
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.sources import read_documents
-from unpoison.scan.stores import is_store
 from unpoison.sources.history import History, PastRetrieval, retrieval_of
 from unpoison.sources.origins import check_rule
 from unpoison.sources.policy import Policy

@@ -25,7 +25,6 @@ registry.register(
         "robustrag": "unpoison.defenses.robustrag:RobustRag",
         "robustrag-decoding": "unpoison.defenses.robustrag_decoding:RobustRagDecoding",
         "rerank": "unpoison.defenses.rerank:Rerank",
-        "hlatr": "unpoison.defenses.rerank:Hlatr",
     },
 )
 

@@ -62,8 +62,8 @@ class Grada(Defense):
         start: `uniform`, or `query` to start from query similarity (Appendix C.2; it helps the attacker).
         similarity: The similarity of `hrsim`: `bm25`, `encoder` or `cross-encoder`.
         encoder: For `ebd` and `similarity="encoder"`; passages with embeddings are not encoded.
-        cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker, `hlatr:...` a list-aware
-            one. Its scores are used unchanged, negative ones as 0.
+        cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker. Its scores are used
+            unchanged, negative ones as 0.
 
     As every defense it also takes the options of the shell (`ScreeningOptions`).
 

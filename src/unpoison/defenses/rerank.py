@@ -1,7 +1,7 @@
 """Rerankers as defenses: a cross-encoder ranks the passages, and the best are kept.
 
-A reranker judges relevance, and poison is written to be relevant; both rerankers are baselines of GRADA. As models they
-also give the similarity in GRADA's HRSIM: `grada:similarity=cross-encoder,cross_encoder=cross:NAME_OR_PATH`.
+A reranker judges relevance, and poison is written to be relevant; it is a baseline of GRADA. As a model it also gives
+the similarity in GRADA's HRSIM: `grada:similarity=cross-encoder,cross_encoder=cross:NAME_OR_PATH`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ScreeningOptions
 from unpoison.models.classifiers import CrossEncoderScorer
-from unpoison.models.hlatr import HlatrScorer
 from unpoison.models.protocols import CrossEncoder
 from unpoison.models.requests import Flow, compare
 from unpoison.utils.checks import at_least
 
-__all__ = ["Hlatr", "Rerank"]
+__all__ = ["Rerank"]
 
 BGE = "BAAI/bge-reranker-large"
 
@@ -79,42 +78,3 @@ class Rerank(Defense):
             reasons=reasons,
             evidence=Evidence({"relevance": scores}),
         )
-
-
-class Hlatr(Rerank):
-    """Keep the most relevant passages by a list-aware reranker (HLATR).
-
-    Its head is a small transformer over the whole list, with each passage's retrieval rank. No trained head was
-    published: `python -m benchmarks train_hlatr` trains one. Without it the score is that of the cross-encoder, which
-    is probably what GRADA compared with.
-
-    Args:
-        model: The name or the folder of a reranker's checkpoint.
-        head: The folder of a head trained on that checkpoint; None for the checkpoint's own scores.
-        keep: The number of passages to keep (GRADA's n), at least 1.
-        cross_encoder: Any scorer of (query, passage), or its string, instead of `model` and `head`.
-
-    As every defense it also takes the options of the shell (`ScreeningOptions`).
-
-    Raises:
-        OptionError: An option out of its range.
-        InputError: The head's folder is invalid.
-        MissingExtraError: The extra `torch` is not installed.
-        ModelError: The checkpoint cannot be loaded.
-    """
-
-    name = "hlatr"
-    summary = "keeps the passages that a list-aware reranker finds most relevant"
-    source = "Zhang et al., 2022"
-
-    def __init__(
-        self,
-        model: str = BGE,
-        *,
-        head: str | None = None,
-        keep: int = 5,
-        cross_encoder: CrossEncoder | str | None = None,
-        **shell: Unpack[ScreeningOptions],
-    ) -> None:
-        scorer = cross_encoder or HlatrScorer(model, head=head)
-        super().__init__(keep=keep, cross_encoder=scorer, **shell)

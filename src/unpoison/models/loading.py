@@ -68,7 +68,6 @@ GENERATORS = {
     "openai:MODEL": "openai:OpenAIGenerator",
     "anthropic:MODEL": "anthropic:AnthropicGenerator",
     "hf:NAME_OR_PATH": "transformers:TransformersGenerator",
-    "fid:FOLDER": "fusion:FusionInDecoder",
 }
 NLI_MODELS = {
     "reader": "reader:load_reader",
@@ -79,7 +78,6 @@ NLI_MODELS = {
 }
 CROSS_ENCODERS = {
     "cross:NAME_OR_PATH": "classifiers:CrossEncoderScorer",
-    "hlatr:NAME_OR_PATH": "hlatr:HlatrScorer",
 }
 
 
@@ -188,7 +186,7 @@ def load_nli(spec: str) -> NLIModel:
 
 
 def load_cross_encoder(spec: str) -> CrossEncoder:
-    """`cross:NAME_OR_PATH` (torch), any reranker; `hlatr:NAME_OR_PATH,head=FOLDER`, a list-aware one.
+    """`cross:NAME_OR_PATH` (torch), any reranker.
 
     Raises:
         OptionError: No such form, or an option that the model does not have.

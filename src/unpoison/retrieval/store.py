@@ -5,18 +5,40 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from unpoison.core.passages import Passage, Vector
-from unpoison.errors import InputError, StoreError, clip
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.utils.copies import CopyableLock
 from unpoison.utils.files import Closing
 
-__all__ = ["TEXT_FIELDS", "Store", "StoreRetriever", "VectorStore", "refuse", "textless", "unreachable"]
+__all__ = [
+    "STORES",
+    "TEXT_FIELDS",
+    "Store",
+    "StoreRetriever",
+    "VectorStore",
+    "is_store",
+    "open_vector_store",
+    "refuse",
+    "store_forms",
+    "textless",
+    "unreachable",
+]
+
+STORES = {
+    "chroma:FOLDER-OR-URL#COLLECTION": "chroma:ChromaStore",
+    "qdrant:FOLDER-OR-URL#COLLECTION": "qdrant:QdrantStore",
+    "postgresql://user@host/database#TABLE": "pgvector:PgvectorStore",
+    "postgres://user@host/database#TABLE": "pgvector:PgvectorStore",
+}
+"""The vector stores: the form of the string that names one -> its module in this folder and its class."""
 
 TEXT_FIELDS = ("text", "content", "page_content", "document")
 """Names of the text field, the first one present; frameworks keep other fields in `metadata`."""
@@ -113,6 +135,49 @@ def _line(error: Exception) -> str:
     return clip(" ".join(str(error).split()), 200)
 
 
+def _prefix(form: str) -> str:
+    """What a string of this form begins with: `chroma:`, `postgresql://`."""
+    scheme, _, rest = form.partition(":")
+    return f"{scheme}://" if rest.startswith("//") else f"{scheme}:"
+
+
+def is_store(source: str) -> bool:
+    """Whether a string names a vector store, not a file or folder."""
+    return source.startswith(tuple(map(_prefix, STORES)))
+
+
+def store_forms() -> str:
+    """The forms of strings that name a vector store, for messages and help."""
+    return ", ".join(STORES)
+
+
+def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) -> VectorStore:
+    """The vector store of a string, such as `chroma:FOLDER#COLLECTION`.
+
+    Args:
+        source: In one of the forms of `STORES`.
+        new: Whether to create it if missing.
+        folder: The base of relative paths.
+
+    Raises:
+        OptionError: Not the string of a vector store.
+        InputError: The store does not exist.
+        MissingExtraError: Its library is not installed.
+        StoreError: It cannot be reached.
+    """
+    form = next((form for form in STORES if source.startswith(_prefix(form))), None)
+    if form is None:
+        raise OptionError(f"{clip(source)} is no vector store; name one as {store_forms()}")
+    address, mark, name = (source if "://" in _prefix(form) else source.removeprefix(_prefix(form))).rpartition("#")
+    if not mark or not address or not name:
+        raise OptionError(f"a store of this kind has the form {form}, got {clip(source)}")
+    if "://" not in address:
+        address = str(folder / address)
+    module, _, kind = STORES[form].partition(":")
+    opened: VectorStore = getattr(import_module(f"unpoison.retrieval.{module}"), kind)(address, name, new=new)
+    return opened
+
+
 class StoreRetriever(VectorRetriever):
     """Retrieves from a store by the store's own measure, with its stored vectors.
 
@@ -120,8 +185,7 @@ class StoreRetriever(VectorRetriever):
     cannot be reached. The store is asked by one thread at a time.
 
     Args:
-        store: Such as `unpoison.scan.stores.open_vector_store("chroma:FOLDER#COLLECTION")`; the caller closes
-            it.
+        store: Such as `open_vector_store("chroma:FOLDER#COLLECTION")`; the caller closes it.
         encoder: The encoder of documents and queries, or its string, such as "minilm".
         sources: Multiplies the score by the trust in the passage's source (`retrieval.base`).
 

@@ -15,11 +15,12 @@ from unpoison.errors import InputError, MissingExtraError
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.report.rendering import excerpt
+from unpoison.retrieval.store import is_store, open_vector_store
 from unpoison.scan.documents import Document, UnreadDocument, documents_of
 from unpoison.scan.file_reader import READERS, FileReader
 from unpoison.scan.other_files import advice
 from unpoison.scan.parts import COVERT, FOLDED, FileText
-from unpoison.scan.stores import is_store, open_vector_store, refuse_unknown_prefix
+from unpoison.scan.stores import refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
 from unpoison.scan.web_page import read_page
 
@@ -33,8 +34,8 @@ def read_documents(
 
     Args:
         source: JSON Lines, `.csv`, `.tsv` or `.parquet` with one document a row; a text, Markdown, HTML, PDF, Office,
-            mail, notebook or subtitle file, or a folder of files; a vector store, such as `chroma:FOLDER#COLLECTION`
-            (`scan.stores`); or `-` for JSON Lines from standard input.
+            mail, notebook or subtitle file, or a folder of files; a vector store (`retrieval.store.STORES`); or `-` for
+            JSON Lines from standard input.
         failed: Called for every unreadable row or file; the others are read.
         ignore: Patterns of files in a folder to skip.
 

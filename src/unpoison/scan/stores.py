@@ -2,9 +2,7 @@
 
 documents.jsonl                          rows of a file, or
 wiki/                                    files of a folder
-chroma:FOLDER#COLLECTION                 a folder; or chroma:http://localhost:8000#COLLECTION (token: CHROMA_API_KEY)
-qdrant:http://localhost:6333#COLLECTION  a server (its key in QDRANT_API_KEY); or qdrant:FOLDER#COLLECTION
-postgresql://user@host/database#TABLE    a table with the columns id, text and embedding, and perhaps others
+chroma:FOLDER#COLLECTION, ...            a vector store, in a form of `retrieval.store.STORES`
 langchain:MODULE:STORE                   a LangChain vector store of your Python code; it cannot be scanned
 """
 
@@ -12,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import json_line, read_line
 from unpoison.retrieval.langchain import LangChainStore
-from unpoison.retrieval.store import Store, VectorStore
+from unpoison.retrieval.store import Store, VectorStore, is_store, open_vector_store, store_forms
 from unpoison.scan.documents import Document, content_name, documents_of
 from unpoison.utils.files import write_file
 
@@ -34,28 +31,6 @@ __all__ = [
     "refuse_unknown_prefix",
 ]
 
-
-class StoreKind(NamedTuple):
-    """A kind of store.
-
-    Attributes:
-        form: The form of its string.
-        module: The module of its class.
-        type: The name of its class.
-    """
-
-    form: str
-    module: str
-    type: str
-
-
-KINDS = {
-    "chroma:": StoreKind("chroma:FOLDER-OR-URL#COLLECTION", "unpoison.retrieval.chroma", "ChromaStore"),
-    "qdrant:": StoreKind("qdrant:FOLDER-OR-URL#COLLECTION", "unpoison.retrieval.qdrant", "QdrantStore"),
-    "postgresql://": StoreKind("postgresql://user@host/database#TABLE", "unpoison.retrieval.pgvector", "PgvectorStore"),
-    "postgres://": StoreKind("postgres://user@host/database#TABLE", "unpoison.retrieval.pgvector", "PgvectorStore"),
-}
-"""The kinds of vector stores, by the prefix of their strings."""
 
 LANGCHAIN = "langchain:"
 
@@ -172,11 +147,6 @@ class FolderStore(Store):
         return path
 
 
-def is_store(source: str) -> bool:
-    """Whether a string names a vector store, not a file or folder."""
-    return source.startswith(tuple(KINDS))
-
-
 def refuse_unknown_prefix(source: str) -> None:
     """Refuse a string with an unknown store prefix; the message lists the known forms.
 
@@ -187,9 +157,8 @@ def refuse_unknown_prefix(source: str) -> None:
     if colon and host and port.partition("/")[0].isdigit() and not Path(source).exists():
         raise OptionError(f"{source} looks like an address; write http://{source}")
     prefix = _PREFIX.match(source)
-    if prefix and not source.startswith((*KINDS, LANGCHAIN)) and not Path(source).exists():
-        forms = ", ".join(kind.form for kind in KINDS.values())
-        raise OptionError(f"unknown store prefix {prefix[0]}; name a file, a folder, or one of {forms}")
+    if prefix and not source.startswith(LANGCHAIN) and not is_store(source) and not Path(source).exists():
+        raise OptionError(f"unknown store prefix {prefix[0]}; name a file, a folder, or one of {store_forms()}")
 
 
 def open_store(source: str, *, new: bool = False) -> Store:
@@ -216,26 +185,9 @@ def open_store(source: str, *, new: bool = False) -> Store:
         return FolderStore(path, new=new)
     if path.suffix not in (".jsonl", ".ndjson", ".json"):
         refuse_unknown_prefix(source)
-        forms = ", ".join(kind.form for kind in KINDS.values())
-        raise OptionError(f"documents cannot be moved in {source!r}; name a .jsonl file, a folder, or one of {forms}")
+        raise OptionError(
+            f"documents cannot be moved in {source!r}; name a .jsonl file, a folder, or one of {store_forms()}"
+        )
     if not new and not path.exists():
         raise InputError(f"there is no file {source}; name the file with the documents")
     return RowsStore(path)
-
-
-def open_vector_store(source: str, *, new: bool = False, folder: Path = Path()) -> VectorStore:
-    """The vector store of a string; see `open_store`.
-
-    Args:
-        source: As above.
-        new: Whether to create it if missing.
-        folder: The base of relative paths.
-    """
-    prefix, kind = next((prefix, kind) for prefix, kind in KINDS.items() if source.startswith(prefix))
-    address, mark, name = (source if "://" in prefix else source.removeprefix(prefix)).rpartition("#")
-    if not mark or not address or not name:
-        raise OptionError(f"a store of this kind has the form {kind.form}, got {clip(source)}")
-    if "://" not in address:
-        address = str(folder / address)
-    opened: VectorStore = getattr(import_module(kind.module), kind.type)(address, name, new=new)
-    return opened

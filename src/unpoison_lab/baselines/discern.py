@@ -1,8 +1,7 @@
 """Discern-and-Answer: find the perturbed passages, ignore them, answer (Hong et al., 2024).
 
-The model names the perturbed passages itself (the paper's Disc-inst). The paper's other reader has a discriminator in
-its own encoder: use such a checkpoint as the generator, `models.FusionInDecoder` (`-g fid:FOLDER`), which names the
-perturbed passages and answers from all of them.
+The model names the perturbed passages itself (the paper's Disc-inst). The paper's other reader, with a discriminator in
+its own encoder, is not here: its weights were not published.
 """
 
 from __future__ import annotations

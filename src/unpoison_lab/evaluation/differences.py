@@ -110,7 +110,7 @@ _SAME = {
 _WRITING = frozenset({"astuterag", "instructrag", "trustrag", "no-rag", "discern", "madam", "paraphrase"})
 """Defenses that need a generator with knowledge or words of its own; a reader, which only copies, measures nothing."""
 
-_SCREENING = frozenset({"vanilla", "grada", "ragdefender", "rerank", "hlatr", "perplexity"})
+_SCREENING = frozenset({"vanilla", "grada", "ragdefender", "rerank", "perplexity"})
 """Defenses behind which plain RAG answers, in one prompt."""
 
 _WITH_REPLIES = ("asr", "accuracy", "exact_match", "em_", "abstained", "judged", "graded")
@@ -142,8 +142,7 @@ def measurable(row: Mapping[str, Any], generator: str | None) -> str:
     name, architecture = _method(row["defense"]), row.get("architecture")
     if architecture == "replug" and not generator.startswith("hf:"):
         return "needs a generator with next-token probabilities, -g hf:NAME"
-    reads = name == "discern" and generator.startswith("fid:")
-    if (name in _WRITING or architecture == "self-rag") and not can_write(generator) and not reads:
+    if (name in _WRITING or architecture == "self-rag") and not can_write(generator):
         return "needs a generator that writes; a reader only copies"
     return ""
 

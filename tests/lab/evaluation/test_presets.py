@@ -172,7 +172,7 @@ def test_a_difference_stands_at_the_row_that_it_changes() -> None:
     differences = {one.row: one.row_differs for one in preset.published if one.measure == "em_within"}
     assert "encoder: minilm, theirs Contriever" in differences["GRADA (D2DSIM-EBD)"]
     assert not any(sentence.startswith("encoder") for sentence in differences["Keyword Aggregation"])
-    assert differences["HLATR"] == ("none: needs a checkpoint, -d hlatr:keep=5",)
+    assert differences["HLATR"] == ("none: not in this package",)
     assert codes(differences["GRADA (D2DSIM-EBD)"]) == "encoder generator prompt"
     columns = {one.column: one.column_differs for one in preset.published}
     assert "retriever: minilm, theirs Contriever" in columns["HotpotQA, PIA"]
