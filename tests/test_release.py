@@ -88,3 +88,18 @@ def test_the_workflow_gives_no_more_rights_than_needed_and_runs_every_python():
     assert document["permissions"] == {"contents": "read"}
     tested = document["jobs"]["test"]["strategy"]["matrix"]["python"]
     assert tested == [text.rpartition(" ")[2] for text in PYPROJECT["project"]["classifiers"] if ":: 3." in text]
+
+
+def test_there_is_one_way_to_install() -> None:
+    """The name is registered nowhere: whoever registers it would be installed by any other command."""
+    pages = [ROOT / "README.md", *(p for folder in ("docs", "examples", "deploy") for p in (ROOT / folder).rglob("*"))]
+    lines = [
+        f"{page.relative_to(ROOT)}: {line.strip()}"
+        for page in pages
+        if page.is_file() and page.suffix in ("", ".md", ".yaml", ".yml", ".service", ".py", ".txt", ".toml")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if re.search(
+            r"pip3? install [^\n]*(?<![\w./-])['\"]?unpoison(?:-reader)?\b(?!(?:-reader)?(?:\[[\w,]+\])? @ git\+)", line
+        )
+    ]
+    assert not lines

@@ -44,6 +44,9 @@ def test_init_of_a_system_that_describes_itself_asks_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with serve_rag() as rag:
+        refused = run("redteam", "init", rag.url, "--questions", "mne.jsonl")
+        assert (refused.exit_code, "mne.jsonl does not exist" in refused.stderr) == (2, True)
+        assert not list(tmp_path.iterdir())
         made = run("redteam", "init", rag.url, "-o", "sub.yaml")
         assert (made.exit_code, "wrote sub.yaml and questions.jsonl" in made.stderr) == (0, True)
         rows = [json.loads(line) for line in Path("questions.jsonl").read_text().splitlines()]

@@ -18,6 +18,7 @@ from unpoison.cli.display import report_table, show
 from unpoison.cli.options import Command, argument, option
 from unpoison.errors import InputError
 from unpoison.io.output import check_writable
+from unpoison.scan import scan
 from unpoison.utils.plain_text import count_noun
 from unpoison_lab.check.cases import make_examples
 from unpoison_lab.evaluation.datasets import load
@@ -35,6 +36,9 @@ __all__ = ["redteam"]
 
 MAX_SHOWN = 20
 """Problems that are shown."""
+
+QUESTIONS = 25
+"""Questions that `init` makes: without a success among 22, the upper end of the interval is below 15 %."""
 
 EXAMPLES = """\b
 Examples:
@@ -113,9 +117,9 @@ def commands() -> None:
 def init(
     where: Annotated[str, argument("URL", "The address of the system, or of the endpoint that answers questions.")],
     output: Annotated[Path, option("-o --output FILE", "Where the configuration is written.")] = Path("redteam.yaml"),
-    questions: Annotated[Path, option("FILE", "Your questions; generated if the file does not exist.")] = Path(
-        "questions.jsonl"
-    ),
+    questions: Annotated[
+        Path | None, option("FILE", "Your questions. [default: questions.jsonl, written if it is not there]")
+    ] = None,
     model: Annotated[
         str | None, option("NAME", "The model of a chat endpoint. [default: the first that it lists]")
     ] = None,
@@ -128,6 +132,9 @@ def init(
     """
     if output.exists() and not force:
         raise InputError(f"{output} exists; give another file with --output, or --force to write over it")
+    if questions is not None and not questions.exists():
+        raise InputError(f"{questions} does not exist; give the file of your questions, or leave out --questions")
+    questions = questions or Path("questions.jsonl")
     hosts = Hosts(may_test or ())
     given = [one.question for one in load(str(questions)).examples[:5]] if questions.exists() else None
     target = discover(where, hosts, model=model, questions=given or SEEDS)
@@ -160,11 +167,11 @@ def _prompt(text: str, default: str | None = None) -> str:
 
 
 def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:
-    """Write questions about the passages that the system shows, or one example to be replaced."""
+    """Write questions about the passages that the system shows and that look clean, or one example to be replaced."""
     passages = shown_passages(HttpTarget(target, hosts).ask)[0] if "passages" in target["ask"] else []
     rows = [
         {"question": one.question, "correct_answers": one.correct_answers, "incorrect_answers": one.incorrect_answers}
-        for one in make_examples(passages, (), 10)[0]
+        for one in make_examples(passages, {finding.id for finding in scan(passages).flagged}, QUESTIONS)[0]
     ]
     if not rows:
         say(f"{path} has one example question; replace it with questions that your documents answer")

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import operator
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any, Self
 
-from unpoison.algorithms.intervals import Estimate
+from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
+from unpoison.utils.plain_text import count_noun
 from unpoison_lab.evaluation.measures import Measure
 
 __all__ = ["Gate", "GateResult", "MeasuredCell", "check_gates", "conclude", "need_answers"]
@@ -123,13 +125,29 @@ class Gate:
             if not isnan(value) and self.scope in ("", "clean" if cell.clean else "attacked"):
                 failed = _COMPARED[self.sign](value, self.bound)
                 sentence = f"{cell.caption}: {self.measure} is {_with_interval(cell.figures[self.measure], self.unit)}"
-                results.append(GateResult(self.text, failed, sentence))
+                hint = self._hint(cell.figures[self.measure].count) if failed else ""
+                results.append(GateResult(self.text, failed, sentence + hint))
         if not results:
             raise InputError(
                 f"the gate {clip(self.text)} applies to nothing: no cell has {self.measure}; answers need a generator "
                 "(-g), and attacks an answer that they want"
             )
         return results
+
+    def _hint(self, count: int) -> str:
+        """What the gate needs, where no result of so few questions could pass it; "" otherwise."""
+        upper = self.end == "upper" and self.sign in (">", ">=")
+        if self.unit != "share" or not (upper or (self.end == "lower" and self.sign in ("<", "<="))):
+            return ""
+
+        def passes(questions: int) -> bool:
+            best = wilson(0 if upper else questions, questions)
+            return not _COMPARED[self.sign](best.high if upper else best.low, self.bound)
+
+        if passes(count) or not passes(MAX_NEEDED):
+            return ""
+        needed = bisect_left(range(MAX_NEEDED), True, key=passes)
+        return f"; no result of {count_noun(count, 'question')} can pass, it takes {needed:,} at least"
 
     def _figure(self, cell: MeasuredCell) -> float:
         estimate = cell.figures.get(self.measure)
@@ -147,6 +165,9 @@ def check_gates(gates: Iterable[Gate], cells: Sequence[MeasuredCell]) -> list[Ga
     guarded = [cell for cell in cells if not cell.baseline] or list(cells)
     return [result for gate in gates for result in gate.check(guarded)]
 
+
+MAX_NEEDED = 1_000_000
+"""Questions at which an interval of a share is as narrow as anybody needs."""
 
 MAX_GATES = 20
 """Failed gates that are named."""

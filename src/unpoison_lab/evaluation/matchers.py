@@ -141,7 +141,8 @@ def _figure(match: re.Match[str]) -> str:
             if scale > 100:
                 whole, part = whole + part, 0.0
         elif word != "and":
-            part += _ONES[word] if word in _ONES else 1 if word in ("a", "an") else float(word.replace(",", "").replace(".", "", word.count(".") - 1))
+            figures = word.replace(",", "").replace(".", "", word.count(".") - 1)
+            part += _ONES[word] if word in _ONES else 1 if word in ("a", "an") else float(figures)
     total = whole + part
     return f"{total:.0f}" if total == int(total) else f"{total:g}"
 

@@ -94,6 +94,20 @@ class ReplyPath:
             return [value for event in events for value in self.values(event)]
         return self.values(reply.text if self._path is None else reply.json)
 
+    def found(self, owner: str, reply: HttpReply, *, may_be_empty: bool = True) -> list[Any]:
+        """The matches in a reply; none only where the list that they would stand in is there and empty.
+
+        Raises:
+            TargetError: As for `of`, or the path leads nowhere, so that it is probably misspelled.
+        """
+        matches = self.of(reply)
+        listing = self.source.rpartition("[*]")[0]
+        lists = ReplyPath(listing).of(reply) if listing and may_be_empty and not matches else []
+        if not matches and (not lists or any(lists)):
+            said = clip(reply.text, 200) if reply.events is None else f"{len(reply.events):,} events"
+            raise TargetError(f"{owner}: {self.source} leads to nothing in the reply, {said}")
+        return matches
+
 
 Path = Annotated[ReplyPath, BeforeValidator(ReplyPath), PlainSerializer(lambda path: path.source)]
 
@@ -271,16 +285,21 @@ class HttpTarget:
             TargetError: A path leads to nothing, or to a value of the wrong type.
         """
         ask = self._calls.ask
-        pieces = ask.answer.of(reply)
-        if not pieces and ask.answer.source != WHOLE_TEXT:
-            said = clip(reply.text, 200) if reply.events is None else f"{len(reply.events):,} events"
-            raise TargetError(f"ask.answer: {ask.answer.source} leads to nothing in the reply, {said}")
+        pieces = (
+            ask.answer.of(reply)
+            if ask.answer.source == WHOLE_TEXT
+            else ask.answer.found("ask.answer", reply, may_be_empty=False)
+        )
         answer = ("\n" if reply.events is None else "").join(_text(piece) for piece in pieces)
         answer = self.client.secrets.mask(answer)  # a secret may come in pieces
         if ask.passages is None:
-            return TargetReply(answer, ids=_unique(map(str, ask.ids.of(reply))) if ask.ids else None)
-        passages = [_passage(value, position) for position, value in enumerate(ask.passages.of(reply))]
-        names = ask.ids.of(reply) if ask.ids else [passage.source or passage.id or "" for passage in passages]
+            return TargetReply(answer, ids=_unique(map(str, ask.ids.found("ask.ids", reply))) if ask.ids else None)
+        passages = [
+            _passage(value, position) for position, value in enumerate(ask.passages.found("ask.passages", reply))
+        ]
+        names = (
+            ask.ids.found("ask.ids", reply) if ask.ids else [passage.source or passage.id or "" for passage in passages]
+        )
         return TargetReply(answer, tuple(passage.raw for passage in passages), tuple(map(str, names)))
 
     def plant(self, documents: Sequence[TargetDocument]) -> list[str]:

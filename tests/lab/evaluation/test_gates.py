@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.algorithms.intervals import Estimate
+from unpoison.algorithms.intervals import Estimate, wilson
 from unpoison.errors import InputError, OptionError, UnknownNameError, UnpoisonError
 from unpoison_lab.evaluation.gates import Gate, GateResult, MeasuredCell, check_gates
 from unpoison_lab.evaluation.measures import MEASURES
@@ -41,6 +41,23 @@ def test_a_gate_names_what_must_not_be(gate, failed):
     (result,) = check(gate, cell())
     assert result.failed is failed
     assert "guard" in result.message
+
+
+@pytest.mark.parametrize(
+    ("gate", "estimate", "hint"),
+    [
+        ("upper(asr) > 15%", wilson(0, 10), "no result of 10 questions can pass, it takes 22 at least"),
+        ("lower(accuracy) < 90%", wilson(20, 20), "no result of 20 questions can pass, it takes 35 at least"),
+        ("upper(asr) > 15%", wilson(9, 30), ""),
+        ("upper(asr) > 0%", wilson(0, 10), ""),
+        ("asr >= 0%", wilson(0, 10), ""),
+    ],
+)
+def test_a_gate_that_no_result_can_pass_says_how_many_questions_it_takes(gate, estimate, hint):
+    (result,) = check(gate, MeasuredCell("guard", {"asr": estimate, "accuracy": estimate}))
+    assert result.failed
+    assert not hint or result.message.endswith(f"; {hint}")
+    assert ("can pass" in result.message) is bool(hint)
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,18 @@ def test_passages_are_texts_or_rows(rag: Rag) -> None:
         target(rag, passages="$.docs[*]").ask("x")
 
 
+def test_a_path_to_no_passages_is_an_error_and_an_empty_list_is_none(rag: Rag) -> None:
+    for passages, says in (("$.pasages[*]", "ask.passages"), ("$.pasages", "ask.passages")):
+        fixed(rag, json.dumps({"answer": "a", "passages": ["one"]}))
+        with pytest.raises(TargetError, match=rf"{says}: .*pasages.* leads to nothing in the reply"):
+            target(rag, passages=passages).ask("x")
+    with pytest.raises(TargetError, match=r"ask\.ids: .* leads to nothing"):
+        target(rag, ids="$.passages[*].ident").ask("x")
+    fixed(rag, json.dumps({"answer": "a", "passages": []}))
+    assert target(rag, passages="$.passages[*]").ask("x").passages == ()
+    assert target(rag, ids="$.passages[*].id").ask("x").ids == ()
+
+
 def test_a_secret_is_sent_and_never_shown(rag: Rag, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     rag.key = 's3cr3t"token'
