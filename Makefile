@@ -6,7 +6,7 @@ EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^$$/s/^\([a-z-]*
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test seeded check check-model lint types imports speed format docs coverage dist sbom clean
+.PHONY: help demo test seeded mutants check check-model lint types imports speed format docs coverage dist sbom clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ test: .venv/test.stamp ## run the tests; those that take long or need a package 
 
 seeded: .venv/dev.stamp ## what a seed decides, on every kernel that the processor can run, with one thread and two
 	$(BIN)/python tools/run_seeded.py
+
+mutants: .venv/dev.stamp ## change one place of a module, 200 times, and list the changes that its tests do not notice; takes an hour
+	$(BIN)/python tools/mutants.py
 
 check: export UNPOISON_NEEDS = all
 check: export UNPOISON_FUZZ_SECONDS = 60
