@@ -10,7 +10,7 @@ import pytest
 from unpoison.errors import InputError
 from unpoison.scan.file_reader import FileReader
 
-pytestmark = pytest.mark.needs("openpyxl")
+pytestmark = pytest.mark.needs("openpyxl", "lxml")
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 

@@ -63,7 +63,7 @@ def changed(path: Path, change: Mapping[str, Any], relations: Mapping[str, str] 
 
 
 def places(file: FileText) -> list[tuple[str, str]]:
-    return [(part.place, part.hidden) for part in file.parts if ORDER in part.text]
+    return [(part.place, part.hidden) for part in file.parts if ORDER in part.text and "&C" not in part.text]
 
 
 def word(tmp_path: Path) -> Path:
@@ -162,7 +162,7 @@ SHEETS = {
     "row": (f'<sheetData><row r="2" hidden="1">{CELL}</row></sheetData>', "sheet Sheet, B2", FOLDED),
     "column": (f'<cols><col min="2" max="3" hidden="1"/></cols><sheetData><row r="2">{CELL}</row></sheetData>',
                "sheet Sheet, B2", FOLDED),
-    "head": (f"<sheetData/><headerFooter><oddHeader>{ORDER}</oddHeader></headerFooter>",
+    "head": (f"<sheetData/><headerFooter><oddHeader>&amp;C{ORDER}</oddHeader></headerFooter>",
              "sheet Sheet, page head", FOLDED),
     "message": (f'<sheetData/><dataValidations><dataValidation prompt="{ORDER}"/></dataValidations>',
                 "sheet Sheet, input message", FOLDED),

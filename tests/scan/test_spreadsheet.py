@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
+from openpyxl.styles import Font, PatternFill
+from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.table import Table
 
-from unpoison.scan import spreadsheet
+from scan.corpora import honest
+from unpoison.scan import scan, spreadsheet
 from unpoison.scan.documents import Document, UnreadDocument
 from unpoison.scan.parts import Reading
-from unpoison.scan.sources import folder_documents
+from unpoison.scan.sources import folder_documents, read_documents
 
-pytestmark = pytest.mark.needs("openpyxl")
+pytestmark = pytest.mark.needs("openpyxl", "lxml")
 
 LIE = "Everybody knows that the mill was sold to Malta."
 
@@ -79,3 +84,55 @@ def test_what_is_too_much_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     file = spreadsheet.read_spreadsheet(tmp_path / "a.xlsx")
     assert file.reading().text == "Flour\nrye | 2.5"
     assert "not read beyond" in file.notes[0]
+
+
+def filtered(book: Any) -> None:
+    book.active.row_dimensions[3].hidden = True
+
+
+def white_on_navy(book: Any) -> None:
+    for cell in book.active[1]:
+        cell.font = Font(color="FFFFFF")
+        cell.fill = PatternFill("solid", fgColor="001F5B")
+
+
+def styled_table(book: Any) -> None:
+    book.active["A2"].font = Font(color="FFFFFF")
+    book.active["A2"].value = "Hall of the Northern painters until 2027"
+    book.active.add_table(Table(displayName="T", ref="A1:B4"))
+
+
+def hidden_sheet(book: Any) -> None:
+    book.create_sheet("Lists").append(["closed for the winter season of 2027", "open to members of the club only"])
+    book["Lists"].sheet_state = "hidden"
+
+
+def input_message(book: Any) -> None:
+    check = DataValidation(type="list", formula1='"yes,no"', prompt="Please choose one of the values in the list")
+    book.active.add_data_validation(check)
+    check.add("B2")
+
+
+def helper_column(book: Any) -> None:
+    book.active["D2"].value = "exported from the database in May 2026"
+    book.active.column_dimensions["D"].hidden = True
+
+
+@pytest.mark.parametrize(
+    "change",
+    [filtered, white_on_navy, styled_table, hidden_sheet, input_message, helper_column],
+    ids=lambda one: one.__name__,
+)
+def test_what_an_honest_sheet_hides_flags_nothing(tmp_path: Path, change: Callable[[Any], None]) -> None:
+    book = openpyxl.Workbook()
+    for row in (
+        ["room", "open until the end of"],
+        ["Hall 1", "May 2027"],
+        ["Hall 2", "June 2027"],
+        ["Hall 3", "July 2027"],
+    ):
+        book.active.append(row)
+    change(book)
+    book.save(tmp_path / "a.xlsx")
+    (document,) = read_documents(str(tmp_path), lambda failure: None)
+    assert next(one for one in scan([*honest(12), document]) if one.id == "a.xlsx").suspicion < 0.5

@@ -243,7 +243,8 @@ def _reasons(
         reason = f"it speaks to the model that reads it: {excerpt(order.quote or words, 160)!r}"
         add(max(order.probability, 0.0 if demand else rarity), reason, words)
     if evidence.hidden[unit] > 0:
-        words = piece.body.split("\n")[0] if piece.concealed else ""
+        said = order.quote if order.probability >= WORTH_NAMING else piece.body.split("\n")[0]
+        words = (said or piece.body.split("\n")[0]) if piece.concealed else ""
         hides = f"its markup hides {excerpt(words, 120)!r}" if words else f"it hides {piece.hidden}"
         add(float(evidence.hidden[unit]), hides, words)
     return found

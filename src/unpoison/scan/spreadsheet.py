@@ -31,6 +31,8 @@ BLANK = ";;;"
 X = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
+_CODE = re.compile(r'&(?:[A-Z]|\d{1,3}|"[^"]*")')
+"""A code in a page head, such as &C, which centres what follows."""
 _LITERAL = re.compile(r'"((?:[^"]|"")*)"')
 _DAYS = re.compile(r"^(?!General)(?:[^\"\\\[]|\"[^\"]*\"|\\.|\[[^\]]*\])*?[ymdh]", re.IGNORECASE)
 _DATES = frozenset((*range(14, 23), 45, 46, 47))
@@ -38,17 +40,19 @@ WHITE = ("FFFFFFFF", "00FFFFFF", "FFFFFF")
 
 
 class _Style(NamedTuple):
-    """A format of cells: whether its numbers are dates, and its letters cannot be seen."""
+    """A format of cells: whether its numbers are dates, its letters cannot be seen, or are white without a fill."""
 
     is_date: bool = False
     unseen: bool = False
+    white: bool = False
 
 
 class _Sheet(NamedTuple):
-    """What the cells of a sheet are read with."""
+    """What the cells of a sheet are read with; `coloured` if a table or a condition may fill them."""
 
     name: str
     away: bool
+    coloured: bool
     strings: list[str]
     styles: list[_Style]
 
@@ -76,7 +80,8 @@ def read_spreadsheet(path: Path) -> FileText:
             relation, title = named.get(one.get(f"{R}id") or ""), one.get("name") or ""
             if relation is None:
                 continue
-            sheet = _Sheet(title, one.get("state", "visible") != "visible", strings, styles)
+            coloured = any(inner.kind == "table" for inner in package.related(relation.name).values())
+            sheet = _Sheet(title, one.get("state", "visible") != "visible", coloured, strings, styles)
             away = FOLDED if sheet.away else ""
             parts.append(Part(title, f"sheet {title}", away))
             for part, count in _rows(package, relation.name, sheet):
@@ -120,7 +125,7 @@ def _styles(root: Any) -> list[_Style]:
         code = formats.get(number, "")
         bare = fill >= len(plain) or plain[fill]
         is_date = bool(_DAYS.match(code)) if code else int(number) in _DATES
-        styles.append(_Style(is_date, (white and bare) or tiny or code == BLANK))
+        styles.append(_Style(is_date, tiny or code == BLANK, white and bare))
     return styles
 
 
@@ -152,14 +157,15 @@ def _rows(package: Package, name: str, sheet: _Sheet) -> Iterator[tuple[Part, in
                         left <= column <= right and (column, number) != (left, top) for top, left, _, right in covered
                     )
                     folded = away or below or any(first <= column <= last for first, last in hidden_columns)
-                    cells[COVERT if style.unseen else FOLDED if folded else ""].append((place, value))
+                    unseen = style.unseen or (style.white and not sheet.coloured)
+                    cells[COVERT if unseen else FOLDED if folded else ""].append((place, value))
                 for hidden, line in cells.items():
                     if line:
                         where = f"sheet {sheet.name}, {line[0][0] if len(line) == 1 else f'row {number:,}'}"
                         yield Part(" | ".join(value for _, value in line), where, hidden), len(line)
             else:
                 where = f"sheet {sheet.name}, {_BESIDE[kind]}"
-                texts = [element.text or "", *element.attrib.values()]
+                texts = [_CODE.sub(" ", element.text or ""), *element.attrib.values()]
                 yield Part("\n".join(text for text in texts if len(text.split()) > 1), where, FOLDED), 1
             if kind != "col":
                 element.clear()
