@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_500,
+    "unpoison": 29_050,
     "unpoison/agents": 1_500,
     "unpoison/algorithms": 670,
     "unpoison/core": 1_340,
@@ -44,13 +44,13 @@ LINES = {
 }
 """The most lines of code of each house and room."""
 
-MODULES = {"unpoison": 251, "unpoison_lab": 85}
+MODULES = {"unpoison": 247, "unpoison_lab": 85}
 """The most modules of each house."""
 
 BUDGETS = {
     "modules with one importer": 59,  # a reader of a file type has one: the table of readers
     "names that nobody imports": 0,
-    "lines of code in tests": 31_800,
+    "lines of code in tests": 32_100,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,
