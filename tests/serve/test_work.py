@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.core.screenings import Screening
 from unpoison.models import FunctionGenerator
 from unpoison.models.requests import Flow
-from unpoison.serve.work import CLIENT, LONG, MIN_CHARACTERS, Work, warm_up
+from unpoison.serve.work import CLIENT, LONG, MIN_CHARACTERS, FairTurns, Work, warm_up
 
 QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
 
@@ -105,6 +106,43 @@ def test_the_clients_take_turns(held: Held) -> None:
 
     asyncio.run(beside())
     assert served.index("polite") <= 2
+
+
+def test_turns_go_to_whoever_has_taken_the_least_time() -> None:
+    turns = FairTurns[str]()
+    for _ in range(3):
+        turns.add("costly", "costly")
+        turns.add("cheap", "cheap")
+    taken = []
+    for _ in range(6):
+        taken.append(turns.take())
+        turns.charge(taken[-1], 2.0 if taken[-1] == "costly" else 0.1)
+    assert taken == ["costly", "cheap", "cheap", "cheap", "costly", "costly"]
+    turns.add("new", "new")
+    turns.add("costly", "costly")
+    assert turns.take() == "new"
+    turns.charge("new", 9.0)
+    assert turns.take() == "costly", "nobody saves up time by being away"
+
+
+def test_who_sent_costly_texts_is_in_the_long_queue_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask() -> tuple[float, float]:
+        work, clock = Work(1), [0.0]
+        monkeypatch.setattr("unpoison.serve.work.time", SimpleNamespace(perf_counter=lambda: clock[0] + 1))
+
+        def costly() -> None:
+            clock[0] += 2.0
+
+        CLIENT.set("costly")
+        await work._compute(20_000, costly)
+        CLIENT.set("cheap")
+        await work._compute(20_000, lambda: None)
+        work.close()
+        return work._rates["costly"], work._rates["cheap"]
+
+    costly, cheap = asyncio.run(ask())
+    assert 20_000 * costly > LONG
+    assert cheap == 1.0
 
 
 def test_a_computation_that_nobody_waits_for_stops_at_its_next_text() -> None:

@@ -1,15 +1,17 @@
 """Runs screenings outside the server's event loop.
 
-A screening without model calls is pure computation: it waits for a thread, and clients take turns. Short and long
-requests have separate queues, so that a thousand documents do not delay ten. Each queue has one thread by default,
-because Python threads do not compute in parallel. A computation stops at the next text when its client has disconnected
-or its time is up. Screenings with model calls mostly wait, so they run on the event loop.
+A screening without model calls is pure computation: it waits for a thread, and clients take turns by the time that
+theirs took. Short and long requests have separate queues, so that a thousand documents do not delay ten; what is long
+is learned by client, because some texts take a hundred times longer than others of their length. Each queue has one
+thread by default, because Python threads do not compute in parallel. A computation stops at the next text when its
+client has disconnected or its time is up. Screenings with model calls mostly wait, so they run on the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -31,8 +33,11 @@ __all__ = ["CLIENT", "RoundRobin", "Work", "warm_up"]
 
 T = TypeVar("T")
 
-LONG = 30_000
-"""Characters of all passages from which a request is a long one: about 50 ms of computation by Guard."""
+LONG, USUAL = 30_000, 0.05
+"""Characters of all passages from which a request is a long one, and the seconds that Guard takes for them."""
+
+CLIENTS = 1024
+"""Clients whose times are remembered."""
 
 SHORT = 1 << 14
 """Bytes of a body up to which it is read at once: the change of threads would take longer."""
@@ -77,8 +82,35 @@ class RoundRobin(Generic[T]):
         return sum(map(len, self._lines.values()))
 
 
+class FairTurns(RoundRobin[T]):
+    """Items of clients: the next is of whoever has taken the least time, and among equals of whoever waits longest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._spent: OrderedDict[str, float] = OrderedDict()
+        self._now = 0.0
+
+    def add(self, client: str, item: T) -> None:
+        if not self.of(client):  # nobody saves up time by waiting
+            self._spent[client] = max(self._spent.pop(client, 0.0), self._now)
+        super().add(client, item)
+
+    def take(self) -> T:
+        client = min(self._lines, key=self._spent.__getitem__)
+        self._now = self._spent[client]
+        self._lines.move_to_end(client, last=False)
+        return super().take()
+
+    def charge(self, client: str, seconds: float) -> None:
+        """Add to a client's time."""
+        self._spent[client] = self._spent.pop(client, self._now) + seconds
+        for other in list(self._spent)[:-CLIENTS]:
+            if not self.of(other):
+                del self._spent[other]
+
+
 class FairQueue:
-    """Threads that take jobs round robin by client, each client's in order.
+    """Threads that take the jobs of the clients in turns, each client's in order.
 
     The threads are daemons, so a job that cannot be stopped does not delay the exit.
 
@@ -87,7 +119,7 @@ class FairQueue:
     """
 
     def __init__(self, threads: int) -> None:
-        self._jobs = RoundRobin[Callable[[], None]]()
+        self._jobs = FairTurns[Callable[[], None]]()
         self._changed = Condition()
         self._closed = False
         for _ in range(threads):
@@ -99,13 +131,17 @@ class FairQueue:
         stop = threading.Event()
         context = copy_context()
         context.run(STOP.set, stop)
+        client = CLIENT.get()
 
         def job() -> None:
             if future.set_running_or_notify_cancel():
+                began = time.perf_counter()
                 context.run(settle, future, work)
+                with self._changed:
+                    self._jobs.charge(client, time.perf_counter() - began)
 
         with self._changed:
-            self._jobs.add(CLIENT.get(), job)
+            self._jobs.add(client, job)
             self._changed.notify()
         try:
             return await asyncio.wrap_future(future)
@@ -140,6 +176,7 @@ class Work:
     def __init__(self, threads: int) -> None:
         self._short, self._long = FairQueue(threads), FairQueue(threads)
         self._reading = FairQueue(1)
+        self._rates: OrderedDict[str, float] = OrderedDict()
 
     async def aside(self, size: int, work: Callable[[], T]) -> T:
         """Run `work` on a body of so many bytes: at once if it is short, else on the thread for reading."""
@@ -156,11 +193,30 @@ class Work:
             if asks_models(defense) or getattr(defense.models.encoder, "remote", False):
                 result = ScreenedWork(*await arun(flow, models, limits))
             else:
-                queue = self._long if _size(passages) > LONG else self._short
-                result = ScreenedWork(*await queue.run(partial(run, flow, models, limits)))
+                result = ScreenedWork(*await self._compute(_size(passages), partial(run, flow, models, limits)))
             mark("passages", len(passages))
             mark("dropped", len(result.screening.dropped_indices))
         return result
+
+    async def _compute(self, size: int, work: Callable[[], T]) -> T:
+        """Run `work` on a thread for so many characters, and remember how long they took."""
+        client, began = CLIENT.get(), 0.0
+
+        def timed() -> T:
+            nonlocal began
+            began = time.perf_counter()
+            return work()
+
+        rate = self._rates.get(client, 1.0)
+        try:
+            return await (self._long if size * rate > LONG else self._short).run(timed)
+        finally:
+            if began:
+                took = (time.perf_counter() - began) / (USUAL * max(size, LONG // 10) / LONG)
+                self._rates.pop(client, None)
+                self._rates[client] = max((rate + took) / 2, 1.0)
+                while len(self._rates) > CLIENTS:
+                    self._rates.popitem(last=False)
 
     def close(self) -> None:
         """End the threads after the queued jobs, without waiting for them."""
