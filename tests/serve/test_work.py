@@ -157,7 +157,7 @@ def test_a_computation_that_nobody_waits_for_stops_at_its_next_text() -> None:
             await task
         began = time.perf_counter()
         CLIENT.set("another")
-        await work.screen(defense, QUERY, as_passages(["x" * (LONG + 1)]))  # in the same line
+        await work.screen(Marked(), QUERY, as_passages(["x" * (LONG + 1)]))  # in the same line
         took = time.perf_counter() - began
         work.close()
         return took

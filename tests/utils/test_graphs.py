@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from threading import current_thread
+from threading import Event, current_thread
 
 import pytest
 
+from unpoison.errors import DeadlineError
 from unpoison.utils.graphs import MAX_WORKERS, Workers
+from unpoison.utils.threads import STOP
 
 OPENS = """
 import time
@@ -58,3 +60,20 @@ def test_runs_are_in_order_on_few_threads() -> None:
     assert all(name.startswith("some-workers") for name in names)
     assert Workers("w").map(lambda _: current_thread(), [1]) == [current_thread()]
     assert MAX_WORKERS <= 8
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_runs_that_nobody_waits_for_are_not_started(threads: int) -> None:
+    stop, begun = Event(), list[int]()
+
+    def run(item: int) -> None:
+        begun.append(item)
+        stop.set()
+
+    token = STOP.set(stop)
+    try:
+        with pytest.raises(DeadlineError):
+            Workers("test", threads).map(run, range(100))
+    finally:
+        STOP.reset(token)
+    assert len(begun) <= threads

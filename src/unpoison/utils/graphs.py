@@ -13,6 +13,7 @@ import numpy as np
 
 from unpoison.errors import ModelError, clip
 from unpoison.utils.extras import require
+from unpoison.utils.threads import STOP, check_stopped
 
 __all__ = ["Workers", "check_published", "cores", "open_graph"]
 
@@ -99,9 +100,19 @@ class Workers:
         self._pools: dict[int, ThreadPoolExecutor] = {}
 
     def map(self, run: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """The results, in order."""
+        """The results, in order.
+
+        Raises:
+            DeadlineError: The caller no longer waits.
+        """
+        stop = STOP.get()
+
+        def checked(item: T) -> R:
+            check_stopped(stop)
+            return run(item)
+
         if len(items) < 2 or self._threads == 1:
-            return [run(item) for item in items]
+            return [checked(item) for item in items]
         if self._pools.get(os.getpid()) is None:
             self._pools = {os.getpid(): ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)}
-        return list(self._pools[os.getpid()].map(run, items))
+        return list(self._pools[os.getpid()].map(checked, items))

@@ -22,13 +22,16 @@ STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
 """Stops the current computation when it is set."""
 
 
-def check_stopped() -> None:
+def check_stopped(stop: Event | None = None) -> None:
     """Stop a long computation whose caller is gone; called between its steps.
+
+    Args:
+        stop: The caller's `STOP`, where another thread computes.
 
     Raises:
         DeadlineError: The caller no longer waits for the result.
     """
-    event = STOP.get()
+    event = stop or STOP.get()
     if event is not None and event.is_set():
         raise DeadlineError("nobody waits for this result any more; it is not computed to its end")
 
