@@ -39,8 +39,7 @@ def export(folder: Path, work: Path, output: Path, threshold: float, look: float
     network = InjectionNetwork(Lower(work / "body.pt"), upper).eval()
     write_graph(network, INPUTS[:2], ("logits",), output / FILES[0])
     shutil.copyfile(work / FILES[1], output / FILES[1])
-    # one more than is trained on: other places
-    made = [window for number in range(PASSES + 1) for window in planned(folder, work, number)]
+    made = [window for number in range(PASSES) for window in planned(folder, work, number)]
     words = torch.load(work / "body.pt", weights_only=True)["embeddings.word_embeddings.weight"]
     save(train_first_look(made, honest_sentences(folder, work), words), output / FILES[2])
     settings = {
@@ -75,8 +74,8 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("work", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--threshold", type=float, default=0.0, help="log-odds from which on a sentence is an order")
-    parser.add_argument("--look", type=float, default=-3.0, help="log-odds of the first look from which on it is read")
+    parser.add_argument("--threshold", type=float, default=2.25, help="log-odds from which on a sentence is an order")
+    parser.add_argument("--look", type=float, default=-3.5, help="log-odds of the first look from which on it is read")
     options = parser.parse_args()
     torch.set_num_threads(2)
     export(options.folder, options.work, options.output, options.threshold, options.look)
