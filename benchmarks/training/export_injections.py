@@ -25,7 +25,7 @@ from benchmarks.training.injection_network import InjectionNetwork, Lower, Upper
 from benchmarks.training.injection_texts import all_texts, held_out, measured_texts
 from benchmarks.training.injection_windows import PART, WINDOW
 from benchmarks.training.onnx_export import INPUTS, write_graph
-from benchmarks.training.train_injections import PASSES, planned
+from benchmarks.training.train_injections import planned
 from unpoison.text.sentences import sentences
 
 FILES = ("model.onnx", "tokenizer.json", "first_look.npz")
@@ -39,9 +39,8 @@ def export(folder: Path, work: Path, output: Path, threshold: float, look: float
     network = InjectionNetwork(Lower(work / "body.pt"), upper).eval()
     write_graph(network, INPUTS[:2], ("logits",), output / FILES[0])
     shutil.copyfile(work / FILES[1], output / FILES[1])
-    made = [window for number in range(PASSES) for window in planned(folder, work, number)]
     words = torch.load(work / "body.pt", weights_only=True)["embeddings.word_embeddings.weight"]
-    save(train_first_look(made, honest_sentences(folder, work), words), output / FILES[2])
+    save(train_first_look(planned(work), honest_sentences(folder, work), words), output / FILES[2])
     settings = {
         "threshold": threshold, "first_look": look, "window": WINDOW, "part": PART,
         "sha256": {name: hashlib.sha256((output / name).read_bytes()).hexdigest() for name in FILES},

@@ -50,7 +50,7 @@ from benchmarks.training.onnx_export import INPUTS, write_graph
 PIECES = 52_000
 """Of the vocabulary."""
 
-PASSES, BATCH, WARM_UP = 1, 32, 60
+BATCH, WARM_UP = 32, 60
 RATE, HEAD_RATE, DECAY = 2e-4, 1e-3, 0.01
 
 NEAR, ORDINARY = 1.5, 1.5
@@ -70,6 +70,8 @@ SHORT, LONG = 300, 800
 
 FEW = 100
 """Texts of a language under which each is read twice as often."""
+
+WINDOWS = "windows.json"
 
 CHECKPOINT = 100
 """Steps from one checkpoint to the next."""
@@ -205,7 +207,7 @@ def lower_graph(work: Path) -> Any:
     return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
 
-def train(work: Path, plan: dict[int, list[Window]], minutes: float) -> None:
+def train(work: Path, minutes: float) -> None:
     """Train on, from the last checkpoint.
 
     The rate rises for `WARM_UP` steps and falls to nothing, at the latest when the minutes are over.
@@ -213,65 +215,67 @@ def train(work: Path, plan: dict[int, list[Window]], minutes: float) -> None:
     lower, upper = lower_graph(work), Upper(work / "body.pt")
     head = list(upper.head.parameters())
     rates = [{"params": list(upper.layers.parameters()), "lr": RATE}, {"params": head, "lr": HEAD_RATE}]
-    optimizer, done = torch.optim.AdamW(rates, weight_decay=DECAY), (0, 0)
+    optimizer, done = torch.optim.AdamW(rates, weight_decay=DECAY), 0
     file, base = work / "checkpoint.pt", [group["lr"] for group in optimizer.param_groups]
     if file.exists():
         kept = torch.load(file, weights_only=True)
         upper.load_state_dict(kept["upper"])
         optimizer.load_state_dict(kept["optimizer"])
-        done = tuple(kept["done"])
+        done = int(kept["done"])
     upper.train()
-    start = time.monotonic()
-    for number, found in plan.items():
-        steps = batches([len(window.ids) for window in found], number)
-        began, read, losses = time.monotonic(), 0, list[float]()
-        for step, batch in enumerate(steps):
-            if (number, step) < done:
-                continue
-            torch.manual_seed(100_000 * number + step)
-            ids, mask, owner = padded([found[i] for i in batch])
-            (states,) = lower.run(None, {"input_ids": ids, "attention_mask": mask})
-            odds = upper(torch.from_numpy(states), torch.from_numpy(mask))
-            loss = loss_of(odds, torch.from_numpy(owner), [found[i] for i in batch])
-            gone = (time.monotonic() - start) / 60 / minutes
-            part = max((number + step / len(steps)) / PASSES, gone)
-            warm = min(1.0, (number * len(steps) + step + 1) / WARM_UP)
-            for group, rate in zip(optimizer.param_groups, base):
-                group["lr"] = rate * warm * max(0.0, 1 - part)
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(upper.parameters(), 1.0)
-            optimizer.step()
-            read += mask.sum()
-            losses.append(loss.item())
-            if step % 50 == 0:
-                speed = read / (time.monotonic() - began)
-                print(
-                    f"pass {number} step {step} of {len(steps)}, loss {np.mean(losses[-50:]):.4f}, {speed:.0f}/s",
-                    flush=True,
-                )
-            if step % CHECKPOINT == CHECKPOINT - 1 or step == len(steps) - 1 or gone > 1:
-                kept = {"upper": upper.state_dict(), "optimizer": optimizer.state_dict(), "done": (number, step + 1)}
-                torch.save(kept, work / "checkpoint.new")
-                (work / "checkpoint.new").replace(file)
-            if gone > 1:
-                return
+    found = planned(work)
+    steps = batches([len(window.ids) for window in found], 0)
+    began, read, losses = time.monotonic(), 0, list[float]()
+    for step, batch in enumerate(steps):
+        if step < done:
+            continue
+        torch.manual_seed(step)
+        ids, mask, owner = padded([found[i] for i in batch])
+        (states,) = lower.run(None, {"input_ids": ids, "attention_mask": mask})
+        odds = upper(torch.from_numpy(states), torch.from_numpy(mask))
+        loss = loss_of(odds, torch.from_numpy(owner), [found[i] for i in batch])
+        gone = (time.monotonic() - began) / 60 / minutes
+        part = max(step / len(steps), gone)
+        warm = min(1.0, (step + 1) / WARM_UP)
+        for group, rate in zip(optimizer.param_groups, base):
+            group["lr"] = rate * warm * max(0.0, 1 - part)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(upper.parameters(), 1.0)
+        optimizer.step()
+        read += mask.sum()
+        losses.append(loss.item())
+        if step % 50 == 0:
+            speed = read / (time.monotonic() - began)
+            print(
+                f"step {step} of {len(steps)}, loss {np.mean(losses[-50:]):.4f}, {speed:.0f}/s",
+                flush=True,
+            )
+        if step % CHECKPOINT == CHECKPOINT - 1 or step == len(steps) - 1 or gone > 1:
+            kept = {"upper": upper.state_dict(), "optimizer": optimizer.state_dict(), "done": step + 1}
+            torch.save(kept, work / "checkpoint.new")
+            (work / "checkpoint.new").replace(file)
+        if gone > 1:
+            return
 
 
-def planned(folder: Path, work: Path, number: int) -> list[Window]:
-    """The windows of a pass; kept in WORK, so that a run that goes on reads the same."""
-    file = work / f"pass{number}.json"
-    if not file.exists():
-        texts = all_texts(folder, number)
-        refuse_test_texts(text.text for text in texts)
-        if not (work / "body.pt").exists():
-            known = [text for text in texts if not (text.given and held_out(text))]
-            prune(e5_file(), ((f"{t.language} {t.near}", t.text) for t in known), PIECES, work)
-        found = pass_windows(texts, Pieces(Tokenizer.from_file(str(work / "tokenizer.json"))), number)
-        file.write_text(json.dumps(found))
-        print(f"pass {number}: {len(found)} windows, {sum(ORDER in w.labels or SOME in w.labels for w in found)} with "
-              f"orders, {sum(len(w.ids) for w in found)} pieces", flush=True)  # fmt: skip
-    return [Window(*values) for values in json.loads(file.read_text())]
+def make_windows(texts: Sequence[Text], work: Path) -> None:
+    """Prune the vocabulary and write the windows; a run that goes on reads the same."""
+    file = work / WINDOWS
+    if file.exists():
+        return
+    if not (work / "body.pt").exists():
+        known = [text for text in texts if not (text.given and held_out(text))]
+        prune(e5_file(), ((f"{t.language} {t.near}", t.text) for t in known), PIECES, work)
+    found = pass_windows(texts, Pieces(Tokenizer.from_file(str(work / "tokenizer.json"))), 0)
+    file.write_text(json.dumps(found))
+    print(f"{len(found)} windows, {sum(ORDER in w.labels or SOME in w.labels for w in found)} with "
+          f"orders, {sum(len(w.ids) for w in found)} pieces", flush=True)  # fmt: skip
+
+
+def planned(work: Path) -> list[Window]:
+    """The windows that `make_windows` wrote."""
+    return [Window(*values) for values in json.loads((work / WINDOWS).read_text())]
 
 
 def e5_file() -> Path:
@@ -282,18 +286,6 @@ def e5_file() -> Path:
     return Path(spec.origin).with_name("e5-small-q4.bin")
 
 
-class Plan(dict[int, list[Window]]):
-    """The passes, each made when it begins."""
-
-    def __init__(self, folder: Path, work: Path) -> None:
-        super().__init__()
-        self._place = folder, work
-
-    def items(self) -> Iterator[tuple[int, list[Window]]]:  # type: ignore[override]
-        for number in range(PASSES):
-            yield number, planned(*self._place, number)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
@@ -301,8 +293,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=240, help="the most that it may take")
     options = parser.parse_args()
     torch.set_num_threads(2)
-    planned(options.folder, options.work, 0)  # also prunes
-    train(options.work, Plan(options.folder, options.work), options.minutes)
+    texts = all_texts(options.folder)
+    refuse_test_texts(text.text for text in texts)
+    make_windows(texts, options.work)
+    train(options.work, options.minutes)
 
 
 if __name__ == "__main__":
