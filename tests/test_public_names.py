@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,22 @@ def test_the_command_that_installs_an_extra_can_be_pasted(place: str, monkeypatc
 def test_every_extra_that_a_message_names_exists() -> None:
     declared = set(re.findall(r"^([\w-]+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
     assert set(extras.EXTRAS.values()) <= declared
+
+
+DOORS = {
+    "unpoison": "Claim",
+    "unpoison.agents": "Remembered ScreenedResult",
+    "unpoison.beliefs": "BeliefUpdate PostgresBeliefs RedisBeliefs Weights",
+    "unpoison.models": "AnswerNLI CrossEncoderNLI LexicalNLI SentenceTransformerEncoder load_cross_encoder",
+    "unpoison.scan": "Span",
+    "unpoison.serve": "serve",
+    "unpoison.sources": "Past Policy Reliability Standing origin_of",
+}
+"""Names of the rooms' doors that only users import: a result, what it is made of, a store, a model."""
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_only_users_import_is_there(door: str) -> None:
+    room = import_module(door)
+    for name in DOORS[door].split():
+        assert name in room.__all__ and getattr(room, name).__name__ == name

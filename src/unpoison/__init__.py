@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from unpoison.utils.extras import lazy_names, wire
 
 if TYPE_CHECKING:
-    from unpoison.architectures.rag import Rag
     from unpoison.core.answers import Answer
     from unpoison.core.passages import Passage, Query
     from unpoison.core.screenings import Screening
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from unpoison.defenses.vanilla import Vanilla
     from unpoison.defenses.vote import Vote
     from unpoison.errors import UnpoisonError
+    from unpoison.rag import Rag
     from unpoison.runtime.driver import Limits
     from unpoison.sources.sources import Sources
 
@@ -46,7 +46,7 @@ _HOMES = {
     "Passage": "core.passages",
     "Query": "core.passages",
     "Radar": "defenses.radar",
-    "Rag": "architectures.rag",
+    "Rag": "rag",
     "RagDefender": "defenses.ragdefender",
     "Screening": "core.screenings",
     "Sources": "sources.sources",

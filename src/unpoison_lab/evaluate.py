@@ -36,7 +36,7 @@ from unpoison_lab.report import WRITERS, Report, over_time
 from unpoison_lab.report.model import is_baseline
 from unpoison_lab.report.tables import comparison_tables, guarantee_tables, rows_left_out, summary_tables
 
-__all__ = ["Evaluation", "Plan", "evaluate"]
+__all__ = ["Plan", "evaluate"]
 
 RUNS = Path("unpoison-runs")
 """The default folder of runs; each run's folder is named by a hash of its scenarios."""

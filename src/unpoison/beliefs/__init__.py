@@ -11,8 +11,7 @@ from unpoison.errors import OptionError, clip
 from unpoison.utils.extras import lazy_names
 
 if TYPE_CHECKING:
-    from unpoison.beliefs.redis import RedisBeliefs
-    from unpoison.beliefs.sql import PostgresBeliefs, SqliteBeliefs
+    from unpoison.beliefs.databases import PostgresBeliefs, RedisBeliefs, SqliteBeliefs
     from unpoison.beliefs.store import BeliefStore, MemoryBeliefs, belief_key, update
     from unpoison.core.answers import Belief, BeliefUpdate, Weights
 
@@ -21,9 +20,9 @@ _HOMES = {
     "BeliefStore": "store",
     "BeliefUpdate": "unpoison.core.answers",
     "MemoryBeliefs": "store",
-    "PostgresBeliefs": "sql",
-    "RedisBeliefs": "redis",
-    "SqliteBeliefs": "sql",
+    "PostgresBeliefs": "databases",
+    "RedisBeliefs": "databases",
+    "SqliteBeliefs": "databases",
     "Weights": "unpoison.core.answers",
     "belief_key": "store",
     "update": "store",
@@ -48,8 +47,7 @@ def open_beliefs(spec: str) -> BeliefStore:
         StoreError: The store cannot be reached.
         InputError: The file is damaged or not a store of beliefs.
     """
-    from unpoison.beliefs.redis import RedisBeliefs
-    from unpoison.beliefs.sql import PostgresBeliefs, SqliteBeliefs
+    from unpoison.beliefs.databases import PostgresBeliefs, RedisBeliefs, SqliteBeliefs
     from unpoison.beliefs.store import MemoryBeliefs
 
     kind, colon, rest = spec.partition(":")

@@ -17,7 +17,7 @@ from unpoison.text.analysis import analysis
 from unpoison.text.respelling import respell
 from unpoison.text.sentences import sentences
 
-__all__ = ["Layout", "readings", "unwrap"]
+__all__ = ["Layout", "readings"]
 
 MIN_MARKED = 4
 """Words in a row with a mark of emphasis around them, or alone on a line, from which the marks or line ends are left

@@ -16,7 +16,7 @@ import yaml
 
 from unpoison.text.alignment import Region
 
-__all__ = ["find_signs", "load_grammar"]
+__all__ = ["find_signs"]
 
 TURN = 400
 """Characters of the first sentence behind the sign of a chat turn, and behind an opening tag."""

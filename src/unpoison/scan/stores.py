@@ -20,16 +20,7 @@ from unpoison.retrieval.store import Store, VectorStore, is_store, open_vector_s
 from unpoison.scan.documents import Document, content_name, documents_of
 from unpoison.utils.files import write_file
 
-__all__ = [
-    "FolderStore",
-    "RowsStore",
-    "Store",
-    "VectorStore",
-    "is_store",
-    "open_store",
-    "open_vector_store",
-    "refuse_unknown_prefix",
-]
+__all__ = ["FolderStore", "RowsStore", "Store", "VectorStore", "open_store", "refuse_unknown_prefix"]
 
 
 LANGCHAIN = "langchain:"

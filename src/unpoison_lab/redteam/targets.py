@@ -17,11 +17,11 @@ from uuid import uuid4
 
 from pydantic import Field
 
-from unpoison.architectures.rag import Rag
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage
 from unpoison.errors import OptionError, TargetError, UnpoisonError, clip
 from unpoison.io.settings import SettingsSection
+from unpoison.rag import Rag
 from unpoison.text.canonical import canonical
 from unpoison.utils.threads import start_thread
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from unpoison_lab.baselines.independent_set import maximum_independent_set
+from unpoison_lab.baselines.reliabilityrag import maximum_independent_set
 
 
 def graph(size: int, *edges: tuple[int, int]) -> NDArray[np.bool_]:

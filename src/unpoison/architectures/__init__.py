@@ -1,1 +1,0 @@
-"""How passages reach the model."""
