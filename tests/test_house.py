@@ -28,13 +28,13 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_050,
-    "unpoison/agents": 1_500,
+    "unpoison": 29_100,
+    "unpoison/agents": 1_520,
     "unpoison/algorithms": 670,
-    "unpoison/core": 1_340,
-    "unpoison/injections": 1_500,
-    "unpoison/models": 3_320,
-    "unpoison/retrieval": 1_080,
+    "unpoison/core": 1_370,
+    "unpoison/injections": 1_200,
+    "unpoison/models": 3_190,
+    "unpoison/retrieval": 1_115,
     "unpoison/runtime": 520,
     "unpoison/scan": 3_800,  # readers of nine more types of files, each place named
     "unpoison/check": 300,
@@ -44,13 +44,13 @@ LINES = {
 }
 """The most lines of code of each house and room."""
 
-MODULES = {"unpoison": 247, "unpoison_lab": 85}
+MODULES = {"unpoison": 245, "unpoison_lab": 85}
 """The most modules of each house."""
 
 BUDGETS = {
-    "modules with one importer": 59,  # a reader of a file type has one: the table of readers
+    "modules with one importer": 54
     "names that nobody imports": 0,
-    "lines of code in tests": 32_100,
+    "lines of code in tests": 32_200,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,
@@ -192,8 +192,8 @@ def test_every_command_has_a_question_and_no_other_is_there() -> None:
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.*")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_the_product_never_names_the_laboratory(path: Path) -> None:
     """Neither in an import nor in a string: what the laboratory adds is found as an entry point."""
-    if path.suffix not in (".pyc", ".npz") and path.is_file():
-        assert LAB.name not in path.read_text(encoding="utf-8")
+    if path.suffix != ".pyc" and path.is_file():
+        assert LAB.name.encode() not in path.read_bytes()
 
 
 def layer_of() -> dict[str, int]:

@@ -1,6 +1,6 @@
 """One function carries out a plan of measurements, as `unpoison evaluate` does.
 
-result = evaluate(Plan({"defense": "guard,grada"}, folder=Path("runs/first")))
+result = evaluate(EvaluationPlan({"defense": "guard,grada"}, folder=Path("runs/first")))
 result.write(Path("report.html"))
 
 A plan is a grid of scenarios, a paper's table, or a study over time.
@@ -36,7 +36,7 @@ from unpoison_lab.report import WRITERS, Report, over_time
 from unpoison_lab.report.model import is_baseline
 from unpoison_lab.report.tables import comparison_tables, guarantee_tables, rows_left_out, summary_tables
 
-__all__ = ["Plan", "evaluate"]
+__all__ = ["EvaluationPlan", "evaluate"]
 
 RUNS = Path("unpoison-runs")
 """The default folder of runs; each run's folder is named by a hash of its scenarios."""
@@ -53,7 +53,7 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class EvaluationPlan:
     """What is measured, how, and where it is kept.
 
     Attributes:
@@ -133,7 +133,7 @@ class Evaluation:
 
 
 def evaluate(
-    plan: Plan,
+    plan: EvaluationPlan,
     *,
     note: Note = lambda text: None,
     progress: Progress = lambda done, total, doing: None,
@@ -177,7 +177,7 @@ def evaluate(
     )
 
 
-def _scenarios(plan: Plan, note: Note) -> tuple[tuple[Scenario, ...], Preset | None]:
+def _scenarios(plan: EvaluationPlan, note: Note) -> tuple[tuple[Scenario, ...], Preset | None]:
     """The scenarios of a grid or a paper's table."""
     axes = dict(plan.axes)
     if plan.questions is not None:
@@ -212,7 +212,7 @@ def _single(name: str, value: Any) -> Any:
     return values if name == "seed" else values[0]
 
 
-def _make_questions(plan: Plan, count: int, note: Note) -> Path:
+def _make_questions(plan: EvaluationPlan, count: int, note: Note) -> Path:
     """A file of questions made of documents, beside the run, with the documents as passages to retrieve from."""
     source = _single("data", plan.axes.get("data", ()))
     read = read_documents(source, lambda failure: note(f"note: {failure.location}: {failure.error}"))
@@ -222,7 +222,9 @@ def _make_questions(plan: Plan, count: int, note: Note) -> Path:
     return path
 
 
-def _run(plan: Plan, scenarios: Sequence[Scenario], note: Note, progress: Progress, command: Sequence[str]) -> Run:
+def _run(
+    plan: EvaluationPlan, scenarios: Sequence[Scenario], note: Note, progress: Progress, command: Sequence[str]
+) -> Run:
     """Measure, then judge and grade the replies if a judge or grader is given."""
     where = plan.folder or RUNS / folder_name(scenarios)
     made = [path for path in (where, where.parent) if not path.exists()]
@@ -301,9 +303,9 @@ def _outcome(run: Run) -> tuple[str, int]:
     return sentence, 2 if not usable else 1 if failed or broken else 0
 
 
-def _over_time(plan: Plan, data: str, note: Note, progress: Progress) -> Evaluation:
+def _over_time(plan: EvaluationPlan, data: str, note: Note, progress: Progress) -> Evaluation:
     """A study over time: several methods on the same questions, step by step."""
-    changed = [one.name for one in fields(plan) if getattr(plan, one.name) != getattr(Plan(), one.name)]
+    changed = [one.name for one in fields(plan) if getattr(plan, one.name) != getattr(EvaluationPlan(), one.name)]
     own = ("axes", "preset", "stream", "folder", "jobs")
     _refuse([*plan.axes, *(name for name in changed if name not in own)], FOR_STREAMS, "--stream")
     given = {name: _single(name, plan.axes[name]) for name in FOR_STREAMS - {"defense"} if name in plan.axes}

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from unpoison.errors import InputError, OptionError
-from unpoison_lab.evaluate import Plan, evaluate
+from unpoison_lab.evaluate import EvaluationPlan, evaluate
 
 AXES = {"data": "sample", "defense": "vanilla:keep=3", "limit": 2}
 
 
 def test_a_plan_is_measured_written_and_resumed(tmp_path: Path) -> None:
     said: list[str] = []
-    plan = Plan(AXES, folder=tmp_path / "run", fail_if=("poisoned > 100%",))
+    plan = EvaluationPlan(AXES, folder=tmp_path / "run", fail_if=("poisoned > 100%",))
     result = evaluate(plan, note=said.append)
     assert (result.status, said) == (0, [])
     assert result.report is not None and len(result.report.summaries) == 4  # with and without the attack and defense
@@ -24,36 +24,36 @@ def test_a_plan_is_measured_written_and_resumed(tmp_path: Path) -> None:
     result.write(tmp_path / "report.md")
     assert "vanilla" in (tmp_path / "report.md").read_text()
     assert len(json.loads(result.as_json())["cells"]) == 4
-    again = evaluate(Plan(AXES, folder=tmp_path / "run", fail_if=("poisoned >= 0%",)))
+    again = evaluate(EvaluationPlan(AXES, folder=tmp_path / "run", fail_if=("poisoned >= 0%",)))
     assert any("8 were there already" in line for line in again.remarks) and again.status == 1
 
 
 def test_a_file_adds_axes_and_settings_and_what_is_given_precedes(tmp_path: Path) -> None:
     path = tmp_path / "grid.yaml"
     path.write_text("defense: [grada]\nk: [5]\njudge: extractive\ndeadline: 9\n")
-    plan = Plan({"defense": "guard"}).with_file(path)
+    plan = EvaluationPlan({"defense": "guard"}).with_file(path)
     assert plan.axes == {"defense": "guard", "k": [5]}
     assert (plan.judge, plan.grader, plan.deadline) == ("extractive", None, 9)
     path.write_text("deadline: soon\n")
     with pytest.raises(OptionError, match="deadline must be a number of seconds"):
-        Plan().with_file(path)
+        EvaluationPlan().with_file(path)
 
 
 @pytest.mark.parametrize(
     ("plan", "problem"),
     [
-        (Plan(stream="timeline", questions=3), "--stream determines questions"),
-        (Plan({"k": "5"}, stream="timeline"), "--stream determines k"),
-        (Plan({"k": "5"}, preset="grada-table-1"), "--preset determines k"),
-        (Plan(AXES, fail_if=("asr > 5%",)), "needs answers"),
+        (EvaluationPlan(stream="timeline", questions=3), "--stream determines questions"),
+        (EvaluationPlan({"k": "5"}, stream="timeline"), "--stream determines k"),
+        (EvaluationPlan({"k": "5"}, preset="grada-table-1"), "--preset determines k"),
+        (EvaluationPlan(AXES, fail_if=("asr > 5%",)), "needs answers"),
     ],
 )
-def test_what_excludes_each_other_is_refused(plan: Plan, problem: str) -> None:
+def test_what_excludes_each_other_is_refused(plan: EvaluationPlan, problem: str) -> None:
     with pytest.raises(OptionError, match=problem):
         evaluate(plan)
 
 
 def test_a_refused_plan_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError):
-        evaluate(Plan({"data": str(tmp_path / "missing.jsonl")}, folder=tmp_path / "run"))
+        evaluate(EvaluationPlan({"data": str(tmp_path / "missing.jsonl")}, folder=tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []

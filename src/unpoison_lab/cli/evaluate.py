@@ -16,7 +16,7 @@ from unpoison.cli.options import argument, from_here, option
 from unpoison.errors import OptionError
 from unpoison.io.output import check_writable
 from unpoison.report.document import check_suffix
-from unpoison_lab.evaluate import Plan
+from unpoison_lab.evaluate import EvaluationPlan
 from unpoison_lab.evaluate import evaluate as carry_out
 from unpoison_lab.evaluation.presets import load_preset, load_stream_preset, preset_names, stream_preset_names
 from unpoison_lab.report import WRITERS
@@ -129,7 +129,7 @@ def evaluate(
         check_writable(path)
     names = ("data", "defense", "attack", "poisons", "policy", "k", "retriever", "encoder", "generator", "nli", "seed")
     given = {name: value for name in (*names, "limit") if (value := context.params[name]) not in (None, [], ())}
-    plan = Plan(given, preset, stream, questions, folder=folder, jobs=jobs, fail_if=fail_if or ())
+    plan = EvaluationPlan(given, preset, stream, questions, folder=folder, jobs=jobs, fail_if=fail_if or ())
     if config is not None:
         if stream is not None:
             raise OptionError("--stream determines config; leave it out")
