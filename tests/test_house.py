@@ -38,7 +38,7 @@ LINES = {
     "unpoison/runtime": 520,
     "unpoison/scan": 3_800,  # readers of nine more types of files, each place named
     "unpoison/check": 300,
-    "unpoison/serve": 1_900,
+    "unpoison/serve": 1_940,
     "unpoison/sources": 1_180,
     "unpoison_lab": 10_500,
 }
@@ -48,7 +48,7 @@ MODULES = {"unpoison": 245, "unpoison_lab": 85}
 """The most modules of each house."""
 
 BUDGETS = {
-    "modules with one importer": 54
+    "modules with one importer": 54,
     "names that nobody imports": 0,
     "lines of code in tests": 32_200,
     "commands": 14,
