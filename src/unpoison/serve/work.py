@@ -116,9 +116,12 @@ class FairQueue:
 
     Args:
         threads: Number of parallel jobs.
+        rests: Whether a thread rests after a job for as long as that took. Parsers do not let other threads run
+            meanwhile, and one long body after the other would hold up the event loop.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, *, rests: bool = False) -> None:
+        self._rests = rests
         self._jobs = FairTurns[Callable[[], None]]()
         self._changed = Condition()
         self._closed = False
@@ -157,7 +160,10 @@ class FairQueue:
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
+            began = time.perf_counter()
             job()
+            if self._rests:
+                time.sleep(time.perf_counter() - began)
 
     def _next(self) -> Callable[[], None] | None:
         with self._changed:
@@ -175,7 +181,7 @@ class Work:
 
     def __init__(self, threads: int) -> None:
         self._short, self._long = FairQueue(threads), FairQueue(threads)
-        self._reading = FairQueue(1)
+        self._reading = FairQueue(1, rests=True)
         self._rates: OrderedDict[str, float] = OrderedDict()
 
     async def aside(self, size: int, work: Callable[[], T]) -> T:
