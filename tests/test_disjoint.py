@@ -20,7 +20,16 @@ from unpoison.errors import InputError
 
 test_hashes.__test__ = False  # a function of the package, no test
 
-FAMILIES = {"poisonarena", "authchain", "gaslite", "phantom-hotflip", "poisonedrag-hotflip", "advdecoding-refusal"}
+FAMILIES = {
+    "poisonarena",
+    "authchain",
+    "gaslite",
+    "phantom-hotflip",
+    "poisonedrag-hotflip",
+    "advdecoding-refusal",
+    "independent-hand",
+    "first-tries-held-out",
+}
 
 
 def test_a_text_is_known_by_its_words() -> None:
