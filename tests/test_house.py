@@ -50,7 +50,7 @@ MODULES = {"unpoison": 245, "unpoison_lab": 85}
 BUDGETS = {
     "modules with one importer": 54,
     "names that nobody imports": 0,
-    "lines of code in tests": 32_200,
+    "lines of code in tests": 32_300,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,
