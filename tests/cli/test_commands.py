@@ -104,3 +104,36 @@ def test_a_command_of_the_laboratory_says_what_is_missing(run: Any, monkeypatch:
         result = run(*arguments)
         assert result.exit_code == 2 and "needs the laboratory" in result.stderr
         assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize(
+    "command", ["screen rows.jsonl", "ask rows.jsonl -g extractive", "check pages", "screen \u6771"]
+)
+def test_a_pipe_of_another_encoding_loses_letters_and_no_result(tmp_path: Path, command: str, encoding: str) -> None:
+    text = "Caf\u00e9 \u2013 \u6771\u4eac \u2192 open"
+    given = {"query": f"where is {text}", "passages": [text, "b"]}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(given, ensure_ascii=False), encoding="utf-8")
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "one.txt").write_text(text, encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([*UNPOISON, *command.split()], cwd=tmp_path, env=environment, capture_output=True)
+    said = (done.stdout + done.stderr).decode(encoding, "replace")
+    assert "Traceback" not in said
+    assert done.returncode == (2 if command.endswith("\u6771") else 1 if command.startswith("check") else 0), said
+
+
+def test_lists_are_json_on_request(run):
+    presets = json.loads(run("evaluate", "--preset", "list", "--json").stdout)
+    told = {one["preset"]: one["sample"] for one in presets}
+    assert (told["trustrag-table-6"], told["ragdefender-table-6"]) == ("runs", "no, too few poisons")
+    attacks = json.loads(run("attack", "--list", "--json").stdout)
+    assert {one["name"]: one["needs"] for one in attacks}["pia"] == "nothing"
+
+
+@pytest.mark.parametrize("name", ["r.pdf", "r.json", "r"])
+def test_a_page_has_the_suffix_of_a_page(run, tmp_path: Path, name: str) -> None:
+    (tmp_path / "pages").mkdir()
+    done = run("check", str(tmp_path / "pages"), "--report", str(tmp_path / name))
+    assert (done.exit_code, "a report must end in .html" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / name).exists()

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from io import TextIOWrapper
 from itertools import chain
 from typing import Annotated, Any
 
@@ -176,6 +177,9 @@ def commands(
 def main() -> None:
     """Run the command line."""
     limit_threads()
+    for stream in (sys.stdout, sys.stderr):  # a pipe of another encoding, as on Windows, loses letters and no result
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app(prog_name="unpoison")  # the same name for `python -m unpoison`
     except SystemExit as stop:

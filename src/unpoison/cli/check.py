@@ -19,7 +19,7 @@ from unpoison.cli.options import argument, option
 from unpoison.core.registry import from_laboratory
 from unpoison.errors import InputError, OptionError
 from unpoison.io.output import check_output
-from unpoison.report.document import write_text
+from unpoison.report.document import check_suffix, write_text
 from unpoison.retrieval.store import store_forms
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import describe_source
@@ -119,6 +119,8 @@ def check(
             "--plant, --ask, --model and --i-may-test are for a running system; give its address, such as "
             "http://localhost:8000, or a target file"
         )
+    if report is not None:
+        check_suffix(report, (".html", ".htm"))
     for path in filter(None, (report, policy)):
         check_output(path, source)
     gates = [_gate(text) for text in fail_if or ()]

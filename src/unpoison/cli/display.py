@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +20,7 @@ from unpoison.utils.plain_text import count_noun
 if TYPE_CHECKING:
     from unpoison.report.document import Table as TableOfReport
 
-__all__ = ["report_table", "screening_table", "show", "show_answer", "text_table"]
+__all__ = ["report_table", "screening_table", "show", "show_answer", "show_listing", "text_table"]
 
 
 PAGE_WIDTH = 120
@@ -46,6 +48,15 @@ def show(*items: object) -> None:
         console.width = PAGE_WIDTH
     for item in items:
         console.print(Text(plain(item)) if isinstance(item, str) else item)
+
+
+def show_listing(rows: Sequence[Mapping[str, str]], *, as_json: bool, **looks: Any) -> None:
+    """Print rows with the same keys as a table, or as one JSON list."""
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    show(text_table(columns, [[row.get(key, "") for key in columns] for row in rows], **(looks or {"box": None})))
 
 
 def text_table(

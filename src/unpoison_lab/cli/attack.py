@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from unpoison.cli.common import progress, say
-from unpoison.cli.display import show, text_table
+from unpoison.cli.display import show, show_listing, text_table
 from unpoison.cli.options import argument, from_here, option
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
@@ -86,7 +86,7 @@ def attack(
     goal of the attack and what they cost. Texts that miss the goal are planted too, and counted.
     """
     if listing:
-        show(_attacks_table())
+        show_listing(_attacks(), as_json=as_json, show_lines=True)
         return
     if data is None:
         raise OptionError("name the data to attack: a file, or 'sample'; --list lists the attacks")
@@ -148,7 +148,7 @@ def _summary(planted: Sequence[CraftedPoison], texts: Sequence[PoisonText]) -> s
     )
 
 
-def _attacks_table() -> Table:
+def _attacks() -> list[dict[str, str]]:
     """Every attack with its options, needs and wording."""
     rows = []
     for name in registry.names("attacks"):
@@ -156,12 +156,19 @@ def _attacks_table() -> Table:
             target = registry.find("attacks", name)
             options = "\n".join(option.described for option in registry.options(target))
         except Exception as error:  # a broken third-party package must not hide the others
-            rows.append((name, f"cannot be loaded: {error}", "", "", "", ""))
+            rows.append({"name": name, "what it does": f"cannot be loaded: {error}"})
             continue
-        needs = ", ".join(target.needs) or "nothing"
-        of_data = ", ".join(target.requires) or "nothing"
-        rows.append((name, target.summary, options, needs, of_data, WORDING[target.wording]))
-    return text_table(("name", "what it does", "options", "needs", "of the data", "wording"), rows, show_lines=True)
+        rows.append(
+            {
+                "name": name,
+                "what it does": target.summary,
+                "options": options,
+                "needs": ", ".join(target.needs) or "nothing",
+                "of the data": ", ".join(target.requires) or "nothing",
+                "wording": WORDING[target.wording],
+            }
+        )
+    return rows
 
 
 def plant(scenario: Scenario, bench: Workbench, *, jobs: int = 1) -> Iterator[tuple[CraftedPoison, dict[str, Any]]]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from unpoison.cli.common import progress, say
-from unpoison.cli.display import report_table, show, text_table
+from unpoison.cli.display import report_table, show, show_listing
 from unpoison.cli.options import argument, from_here, option
 from unpoison.errors import OptionError
 from unpoison.io.output import check_writable
@@ -122,7 +121,7 @@ def evaluate(
     so that the benefit of a defense can be compared with its harm.
     """
     if preset == "list":
-        show(_presets_table())
+        show_listing(_presets(), as_json=as_json)
         return
     for path in report or ():
         check_suffix(path, WRITERS)
@@ -149,10 +148,31 @@ def evaluate(
     raise typer.Exit(result.status)
 
 
-def _presets_table() -> Table:
-    """Every preset with its source."""
-    rows = [(name, (preset := load_preset(name)).source, preset.title) for name in preset_names()]
+SAMPLE_POISONS = 5
+"""Planted texts of a question of the built-in sample."""
+
+
+def _presets() -> list[dict[str, str]]:
+    """Every preset with its source, and whether the built-in sample can stand in for its data."""
+    rows = []
+    for name in preset_names():
+        preset = load_preset(name)
+        rows.append(
+            {"preset": name, "source": preset.source, "what it shows": preset.title, "sample": _on_sample(name)}
+        )
     for name in stream_preset_names():
         over = load_stream_preset(name, generator="extractive", nli="lexical")
-        rows.append((name, over.source, f"{over.title} (--stream)"))
-    return text_table(("preset", "source", "what it shows"), rows, box=None)
+        title = f"{over.title} (--stream)"
+        rows.append({"preset": name, "source": over.source, "what it shows": title, "sample": "with --stream timeline"})
+    return rows
+
+
+def _on_sample(name: str) -> str:
+    scenarios = load_preset(name).scenarios
+    with_model = scenarios or load_preset(name, generator="extractive").scenarios
+    if not with_model:
+        return "no"
+    fitting = [one.poisons <= SAMPLE_POISONS for one in with_model if one.attacked] or [True]
+    if not any(fitting):
+        return "no, too few poisons"
+    return f"{'runs' if all(fitting) else 'in part'}{'' if scenarios else ', with -g'}"
