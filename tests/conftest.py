@@ -69,6 +69,7 @@ def _needs_of(path: Path) -> Iterator[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _read_injections()
     file = os.environ.get("UNPOISON_PASSED")
     if file and not hasattr(config, "workerinput") and not Path(file).exists():
         config.stash[WRITTEN] = Path(file)
@@ -122,8 +123,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.stash[WRITTEN].write_text("\n".join(sorted(passed)), encoding="utf-8")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def injection_model() -> None:
+def _read_injections() -> None:
     """A double reads where the weights of the transformer are not there: a clone without its largest files."""
     from injection_double import WordsModel
     from unpoison.injections import model

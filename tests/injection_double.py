@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from unpoison.injections import model
 from unpoison.injections.model import Odds
 from unpoison.text.alignment import Region
 
-__all__ = ["WordsModel"]
+__all__ = ["SHIPPED", "WordsModel"]
+
+SHIPPED = model._shipped
+"""What loads the transformer, before the double takes its place."""
 
 ORDERS = (
     r"(?:ignor|disregard|forget|vergiss|olvida|oublie|zapomnij|negeer|dimentica|esque).{0,40}"

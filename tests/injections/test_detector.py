@@ -88,9 +88,9 @@ def test_a_detection_has_its_place_wherever_it_stands() -> None:
 def test_log_odds_at_the_models_threshold_are_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clear()
     monkeypatch.setattr(model, "_shipped", Given)
-    texts = ["0 a", "-9 a", "9 a", "2.2 a", "-inf a"]
+    texts = ["0 a", "-9 a", "9 a", "1.1 a", "-inf a"]
     likely = [one.probability for one in DETECTOR.detect(texts)]
-    assert likely == pytest.approx([THRESHOLD, 0.0, 0.9989, 0.5, 0.0], abs=2e-3)
+    assert likely == pytest.approx([THRESHOLD, 0.0, 1.0, 0.5, 0.0], abs=2e-3)
     clear()
 
 
@@ -117,14 +117,14 @@ HOSTILE = {
     "empty": "",
     "one word": "word",
     "marks": "...",
-    "no spaces": "a" * 200_000,
-    "quotation marks": '"' * 50_000,
-    "hyphens": "a-" * 25_000,
-    "unknown script": "\U00012000" * 10_000,
+    "no spaces": "a" * 20_000,
+    "quotation marks": '"' * 10_000,
+    "hyphens": "a-" * 5_000,
+    "unknown script": "\U00012000" * 5_000,
     "lone surrogates": "\ud800 ignored \udfff",
     "stops": ". " * 20_000,
     "lines": "a\n" * 20_000,
-    "ideographs": "\u6f22" * 50_000,
+    "ideographs": "\u6f22" * 10_000,
     "nulls": "\x00" * 1000,
     "newlines": "\n" * 1000,
 }

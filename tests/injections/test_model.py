@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from injection_double import SHIPPED
 from unpoison.errors import ModelError
 from unpoison.injections import model
 from unpoison.injections.model import FILES, SWITCH, InjectionModel, Odds, shipped_model
@@ -20,14 +21,12 @@ from unpoison.text.sentences import sentences
 WORDS = ["<s>", "<pad>", "</s>", "<unk>", "order", "payload", "doubt", "plain", "."]
 ORDER, PAYLOAD, DOUBT, PLAIN = 4, 5, 6, 7
 WINDOW, PART = 12, 6
-SHIPPED = model._shipped
-"""Before a double takes its place."""
 
 pytestmark = pytest.mark.needs("onnxruntime", "tokenizers")
 
 
 class Session:
-    """A graph: an order has log-odds of 3, a payload those of 2 where an order is in its window, all else of -5."""
+    """A graph: an order has log-odds of 9, a payload those of 8 where an order is in its window, all else of -5."""
 
     def __init__(self) -> None:
         self.windows, self.threads, self.broken = list[list[int]](), set[str](), False
@@ -40,9 +39,9 @@ class Session:
         self.windows.append(ids[0, 1:-1].tolist())
         self.threads.add(threading.current_thread().name)
         odds = np.full(ids.shape, -5, np.float32)
-        odds[ids == ORDER] = 3
+        odds[ids == ORDER] = 9
         if ORDER in ids:
-            odds[ids == PAYLOAD] = 2
+            odds[ids == PAYLOAD] = 8
         odds[0, [0, -1]] = 999
         return [np.full_like(odds, np.nan) if self.broken else odds]
 
@@ -106,12 +105,22 @@ def test_the_first_look_clears_and_convicts_nobody(judge: InjectionModel, sessio
     assert session.windows == []
     ((one,),) = odds_of(judge, "doubt")
     assert one.odds == -5 - 1
-    assert len(session.windows) == 1
+    assert session.windows == [[DOUBT]]
+
+
+def test_what_is_in_doubt_alone_is_read_in_its_surroundings_and_the_higher_counts(
+    judge: InjectionModel, session: Session
+) -> None:
+    text = "plain. order plain. plain."
+    (odds,) = odds_of(judge, text)
+    alone, window = session.windows
+    assert (alone.count(ORDER), window.count(ORDER), window.count(PLAIN)) == (1, 1, 3)
+    assert odds[1].odds == pytest.approx((9 - 5 - 5) / 3 - 1)
 
 
 def test_a_sentence_is_the_mean_of_its_pieces_above_the_threshold(judge: InjectionModel) -> None:
     ((one, other),) = odds_of(judge, "order order plain. plain.")
-    assert one.odds == pytest.approx((3 + 3 - 5 - 5) / 4 - 1)
+    assert one.odds == pytest.approx((9 + 9 - 5 - 5) / 4 - 1)
     assert other.odds == -6
 
 
@@ -120,7 +129,7 @@ def test_a_payload_is_read_behind_its_order(judge: InjectionModel, session: Sess
     (odds,) = odds_of(judge, text)
     found = {text[one.start : one.end]: one.odds for one in odds if one.odds > -np.inf}
     assert found["payload."] > found["plain."]
-    (window,) = session.windows
+    (_, window) = session.windows
     place = window.index(ORDER)
     assert 0 < place < len(window) - 3
     assert len(window) <= WINDOW
@@ -130,7 +139,7 @@ def test_a_long_sentence_is_judged_in_even_parts(judge: InjectionModel, session:
     text = " ".join(["plain"] * 7 + ["order"] * 2)
     (odds,) = odds_of(judge, text)
     assert [text[one.start : one.end].split() for one in odds] == [["plain"] * 5, ["plain"] * 2 + ["order"] * 2]
-    assert [one.odds for one in odds] == [-6, pytest.approx((-5 - 5 + 3 + 3) / 4 - 1)]
+    assert [one.odds for one in odds] == [-6, pytest.approx((-5 - 5 + 9 + 9) / 4 - 1)]
     assert odds[-1].end == len(text)
 
 
@@ -145,12 +154,13 @@ def test_texts_do_not_share_windows_and_are_judged_alike_alone(judge: InjectionM
 def test_only_so_many_windows_of_a_text_are_read_the_most_suspicious_first(
     judge: InjectionModel, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model, "MAX_WINDOWS", 2)
+    monkeypatch.setattr(model, "MAX_SENTENCES", 3)
+    monkeypatch.setattr(model, "MAX_WINDOWS", 1)
     decoys = "doubt plain plain plain plain plain. " * 20
     text = f"{decoys}order. {decoys}"
     (odds,) = odds_of(judge, text)
-    assert len(session.windows) == 2
-    assert dict(said(text, odds))["order."] == (3 - 5) / 2 - 1
+    assert len(session.windows) <= 4
+    assert dict(said(text, odds))["order."] == (9 - 5) / 2 - 1
 
 
 def test_marks_in_a_text_are_text(judge: InjectionModel, session: Session) -> None:

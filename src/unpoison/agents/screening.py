@@ -93,7 +93,7 @@ class ScreenedResult:
         source: Its source; None if unknown.
         level: Trust in the source (`sources.trust.Level`).
         trust: The weight of that level, in [0, 1].
-        notes: Parts that were not screened: bytes, unsupported scripts.
+        notes: What was not screened: bytes, and injections beyond certain signs where onnxruntime is missing.
     """
 
     tool: str

@@ -30,6 +30,9 @@ CERTAIN = 0.95
 FLOOR = 0.01
 """The probability from which a sentence is named."""
 
+SLOPE = 2.0
+"""What a log-odds of the transformer counts: it is sure of more than it says, as a mean over pieces is."""
+
 UNJUDGED = "not judged for prompt injection beyond certain signs, as onnxruntime is not installed or the model is off"
 
 
@@ -120,7 +123,7 @@ def _detection(text: str, stretches: Sequence[Stretch], note: str = "") -> Detec
 
 def _probability(odds: float) -> float:
     """Of log-odds above the model's threshold, which is the usual one of this package."""
-    return 1 / (1 + exp(-max(min(odds + _USUAL, 50.0), -50.0)))
+    return 1 / (1 + exp(-max(min(SLOPE * odds + _USUAL, 50.0), -50.0)))
 
 
 _USUAL = log(THRESHOLD / (1 - THRESHOLD))

@@ -1,8 +1,10 @@
 """The transformer that reads: log-odds that a sentence orders a machine about, in its surroundings, in any language.
 
-A first look at the pieces of words clears most sentences in microseconds; it convicts none. What it does not clear is
-read in windows of whole sentences. Each window is a run of its own: an int8 graph scales its numbers by all that is in
-a run, and no text may change how another is judged. `benchmarks/training/train_injections.py` trains both.
+A first look at the pieces of words clears most sentences in microseconds; it convicts none. A sentence that it does not
+clear is read alone, and if that leaves a doubt, in a window of whole sentences, so that a payload behind an order is
+read with it; the higher log-odds count, for honest text around an order makes it look honest. Each window is a run of
+its own: an int8 graph scales its numbers by all that is in a run, and no text may change how another is judged.
+`benchmarks/training/train_injections.py` trains both.
 """
 
 from __future__ import annotations
@@ -42,8 +44,11 @@ FIRST, LAST = 0, 2
 HASH = 1_000_003
 """Multiplies the first of two neighbouring pieces, to find their row in the table of pairs."""
 
-MAX_WINDOWS = 400
-"""Windows of one text that are read, those with the most suspicious sentences first: some 150,000 characters."""
+DOUBT = -2.0
+"""The log-odds above the threshold from which a sentence that was read alone is read in its surroundings too."""
+
+MAX_SENTENCES, MAX_WINDOWS = 400, 100
+"""Sentences of one text that are read alone, and windows, the most suspicious first: seconds of a processor."""
 
 BEHIND = 0.6
 """The share of a window's room that sentences behind a suspicious one get first: that is where payloads stand."""
@@ -103,10 +108,10 @@ class InjectionModel:
         self._workers = Workers("unpoison-injections")
 
     def log_odds(self, texts: Sequence[tuple[str, Sequence[Region]]], /) -> list[list[Odds]]:
-        """The log-odds of the sentences of k texts: the mean of their pieces'.
+        """The log-odds of the sentences of k texts: the mean of their pieces', alone or in a window.
 
         Two calls give the same bytes on one machine. O(n) time for n characters, with a large factor for sentences
-        that the first look does not clear, of which at most `MAX_WINDOWS` windows of a text are read.
+        that the first look does not clear, of which at most `MAX_SENTENCES` are read.
 
         Raises:
             ModelError: The model failed, or made a value that is not finite.
@@ -114,10 +119,10 @@ class InjectionModel:
         parts = self._parts(texts)
         odds = np.full(len(parts), -np.inf)
         first = self._first_odds([part.ids for part in parts]) - self._first_look
-        spans = [window for low, high in _texts_of(parts) for window in self._windows(parts, first, low, high)]
-        for (low, high), found in zip(spans, self._workers.map(lambda span: self._run(parts[slice(*span)]), spans)):
-            new = odds[low:high] == -np.inf
-            odds[low:high][new] = found[new]
+        bounds = list(_texts_of(parts))
+        alone = [(i, i + 1) for low, high in bounds for i in _highest(first, 0.0, low, high, MAX_SENTENCES)]
+        self._read(parts, alone, odds)
+        self._read(parts, [window for low, high in bounds for window in self._windows(parts, odds, low, high)], odds)
         said: list[list[Odds]] = [[] for _ in texts]
         for part, value in zip(parts, odds.tolist()):
             said[part.text].append(Odds(part.start, part.end, value))
@@ -155,14 +160,22 @@ class InjectionModel:
         hidden = np.maximum(seen @ tables["hidden_weight"].T + tables["hidden_bias"], 0)
         return np.asarray(hidden @ tables["last_weight"][0] + tables["last_bias"][0], float)
 
-    def _windows(self, parts: Sequence[_Part], first: NDArray[np.float64], low: int, high: int) -> list[Region]:
-        """The windows of one text, whose sentences are those from `low` to `high`, around what was not cleared."""
-        doubted = [i for i in range(low, high) if first[i] > 0]
+    def _read(self, parts: Sequence[_Part], spans: Sequence[Region], odds: NDArray[np.float64]) -> None:
+        """Read windows; of each sentence the higher log-odds are kept."""
+        keys = [b"".join(part.ids.tobytes() for part in parts[low:high]) for low, high in spans]
+        once = dict(zip(keys, spans))  # what stands in a text twice is read once
+        found = dict(zip(once, self._workers.map(lambda span: self._run(parts[slice(*span)]), list(once.values()))))
+        for (low, high), key in zip(spans, keys):
+            odds[low:high] = np.maximum(odds[low:high], found[key])
+
+    def _windows(self, parts: Sequence[_Part], odds: NDArray[np.float64], low: int, high: int) -> list[Region]:
+        """The windows of one text, whose sentences are those from `low` to `high`, around what is in doubt."""
         found, read = list[Region](), set[int]()
-        for i in sorted(doubted, key=lambda i: -first[i]) if len(doubted) > MAX_WINDOWS else doubted:
-            if i not in read and len(found) < MAX_WINDOWS:
-                found.append(self._window_around(parts, i, low, high))
-                read.update(range(*found[-1]))
+        for i in _highest(odds, DOUBT, low, high, MAX_WINDOWS):
+            window = self._window_around(parts, i, low, high)
+            if i not in read and window != (i, i + 1):
+                found.append(window)
+                read.update(range(*window))
         return found
 
     def _window_around(self, parts: Sequence[_Part], place: int, low: int, high: int) -> Region:
@@ -192,6 +205,12 @@ class InjectionModel:
         size = np.array([len(part.ids) for part in parts])
         odds: NDArray[np.float64] = np.add.reduceat(logits, np.cumsum(size) - size) / size - self._threshold
         return odds
+
+
+def _highest(odds: NDArray[np.float64], least: float, low: int, high: int, most: int) -> list[int]:
+    """At most so many places from `low` to `high` with log-odds above the least, ascending: the highest."""
+    places = [i for i in range(low, high) if odds[i] > least]
+    return sorted(sorted(places, key=lambda i: -odds[i])[:most]) if len(places) > most else places
 
 
 def _texts_of(parts: Sequence[_Part]) -> Iterator[Region]:

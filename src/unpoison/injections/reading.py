@@ -36,6 +36,10 @@ _KEY = re.compile(r"([\"'])[\w.$@-]{1,40}\1\s{0,2}:(?=\s|[\"'\[{\d]|[-\w])")
 _OPENED = re.compile(r"[\[{,]\s{0,80}(?=[\"'][^\"'\n]{1,60}[\"']\s{0,2}:|\{|\[)|[\[,]\s{0,80}(?=[\"'])")
 """What stands before a member of JSON, which begins a sentence of its own, with its key."""
 
+_JSON_MARKS = re.compile(r"[\[\]{}\"]")
+_QUOTED = re.compile(r"(?m)(?<=\w: )[\"']|[\"']$")
+"""Marks of JSON, and the quotation marks around a value of YAML: they would make an order look like a quotation."""
+
 _CELL = re.compile(r"(?m)(?<=[^\s|])[ \t]*\|(?=[^|\n])")
 _EMPHASIS = re.compile(
     rf"(?:(?<!\S)[*_~`=+^]{{1,3}}\w[\w'\u2019-]{{0,24}}[.,:;!?]?[*_~`=+^]{{1,3}}\s{{1,3}})"
@@ -94,6 +98,10 @@ def unwrap(text: str) -> str:
 def _laid_out(text: str) -> str:
     if ":" in text and _KEY.search(text):
         text = _OPENED.sub(_line_end, text)
+        if text.lstrip()[:1] in ("[", "{"):
+            text = _JSON_MARKS.sub(" ", text)
+    elif ': "' in text or ": '" in text:
+        text = _QUOTED.sub(" ", text)
     if "\\" in text and _STRUCTURE.search(text):
         text = text.replace("\\n", " \n")
     if "|" in text:

@@ -69,6 +69,7 @@ class Grammar(NamedTuple):
     words: Mapping[str, frozenset[tuple[int, str]]]
     stems: Mapping[str, Sequence[tuple[str, tuple[int, str]]]]
     templates: tuple[re.Pattern[str], ...]
+    tries: re.Pattern[str]
 
 
 def find_signs(text: str) -> list[Region]:
@@ -78,6 +79,9 @@ def find_signs(text: str) -> list[Region]:
     if len(lowered) != len(text):  # a letter that becomes two, which lower-casing changes in no other case
         lowered = "".join(c if len(c.lower()) != 1 else c.lower() for c in plain)
     found = list(_orders(lowered))
+    if any(word in lowered for word in TRIED):
+        tried = load_grammar().tries.finditer(lowered)
+        found += [one.span() for one in tried if _CLAUSE.search(lowered[max(0, one.start() - BEFORE) : one.start()])]
     if any(mark in lowered for mark in "<[#"):
         found += [match.span() for pattern in load_grammar().templates for match in pattern.finditer(lowered)]
         found += [match.span() for match in _IMAGE.finditer(text)]
@@ -121,6 +125,9 @@ def _classes_of(word: str) -> frozenset[tuple[int, str]]:
     return grammar.words.get(word, frozenset()) | stems
 
 
+TRIED = ("ignor", "disregard", "forget", "you are now", "new instruction", "new task", "asked", "assistant", "vergiss")
+"""Of which a text holds one where a pattern of `tries` may match."""
+
 CLASSES = ("void", "before", "rules")
 
 
@@ -140,7 +147,8 @@ def load_grammar() -> Grammar:
                     stems.setdefault(first[:PREFIX], []).append((first, (number, name)))
                 else:
                     words[first] = words.get(first, frozenset()) | {(number, name)}
-    return Grammar(languages, words, stems, tuple(_templates(read["signs"])))
+    tries = "|".join(one.replace(" ?", r"\s{0,3}").replace(" ", r"\s{1,3}") for one in read["tries"])
+    return Grammar(languages, words, stems, tuple(_templates(read["signs"])), re.compile(rf"(?<![^\W_])(?:{tries})"))
 
 
 def _language(own: Mapping[str, Any]) -> Language:

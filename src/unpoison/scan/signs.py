@@ -4,7 +4,7 @@ The features are the score of the defense beside the unit's neighbours, a questi
 of its sentences. The weights (`CLAIM`) are fitted by `benchmarks/training/train_scan.py`. Their base assumes that
 planted documents are rare: on a clean collection fewer than one in 200 are flagged at 0.5.
 
-Imperatives address the model that reads. `text.prompt_injection` detects common wordings; an injection can use other
+Imperatives address the model that reads. `unpoison.injections` detects orders to a model; one may use other
 words, or ask for something harmless ("Explain the theory of relativity."), but among articles any sentence that tells
 its reader to do something is rare, and unrelated to the rest of its text. Both can be measured.
 
@@ -359,7 +359,7 @@ def injection_suspicion(probability: NDArray[np.float64], documents: int) -> NDA
     counts from 0.5.
 
     Args:
-        probability: Probability that a unit contains an injection (`text.prompt_injection`).
+        probability: Probability that a unit contains an injection (`injections.Detector`).
         documents: Number of documents that define what is usual.
     """
     least = CERTAIN if documents >= TOO_FEW else 0.5
