@@ -12,7 +12,7 @@ from batch.rows import ODD, RAW, good, write
 from needs import need
 from unpoison.batch import BatchScreener, run
 from unpoison.batch import ray as engine
-from unpoison.batch.screener import Part
+from unpoison.batch.screener import BatchPart
 from unpoison.errors import MissingExtraError
 from unpoison.utils.extras import install_command
 
@@ -61,7 +61,7 @@ def test_the_same_bytes_as_the_local_engine(ray, source: Path, tmp_path: Path):
 
 
 def test_ray_is_given_a_bounded_number_of_rows_at_once(monkeypatch: pytest.MonkeyPatch):
-    parts = [Part((b"x" * 10,), n) for n in range(7)]
+    parts = [BatchPart((b"x" * 10,), n) for n in range(7)]
     assert [len(window) for window in engine._windows(parts)] == [7]
     monkeypatch.setattr(engine, "MAX_PARTS", 3)
     assert [len(window) for window in engine._windows(parts)] == [3, 3, 1]

@@ -15,7 +15,7 @@ from openpyxl.worksheet.table import Table
 from scan.corpora import honest
 from unpoison.scan import scan, spreadsheet
 from unpoison.scan.documents import Document, UnreadDocument
-from unpoison.scan.parts import Reading
+from unpoison.scan.parts import FileReading
 from unpoison.scan.sources import folder_documents, read_documents
 
 pytestmark = pytest.mark.needs("openpyxl", "lxml")
@@ -45,7 +45,7 @@ def test_a_line_for_each_row(tmp_path: Path) -> None:
     book.active["B2"].comment = openpyxl.comments.Comment("since May", "A")
     document = read(tmp_path, book)
     assert document.passage.text == "Flour\nrye | 2.5\nwheat | 3\nsince May"
-    assert (document.passage.title, document.author, document.hidden) == ("Prices", "A. Miller", Reading())
+    assert (document.passage.title, document.author, document.hidden) == ("Prices", "A. Miller", FileReading())
 
 
 @pytest.mark.parametrize("hide", ["sheet", "row", "column", "columns", "format", "white", "tiny"])

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from unpoison.batch.screener import BatchScreener, Finished, Part
+from unpoison.batch.screener import BatchPart, BatchScreener, Finished
 from unpoison.errors import OptionError, UnpoisonError, WorkerError
 from unpoison.utils.extras import require
 
@@ -21,7 +21,7 @@ MAX_PARTS = 1024
 """Parts in one Ray data set."""
 
 
-def on_ray(screener: BatchScreener, parts: Iterable[Part], workers: int | None) -> Iterator[Finished]:
+def on_ray(screener: BatchScreener, parts: Iterable[BatchPart], workers: int | None) -> Iterator[Finished]:
     """Process the parts on Ray actors, and yield the results in order.
 
     Uses the Ray cluster of this process, else that of RAY_ADDRESS, else starts one on this machine and stops it at the
@@ -65,8 +65,8 @@ def _start(ray: Any, workers: int | None) -> None:
         ray.init(num_cpus=workers, include_dashboard=False, **quiet)
 
 
-def _windows(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    window, size = list[Part](), 0
+def _windows(parts: Iterable[BatchPart]) -> Iterator[list[BatchPart]]:
+    window, size = list[BatchPart](), 0
     for part in parts:
         window.append(part)
         size += part.size
@@ -77,14 +77,14 @@ def _windows(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield window
 
 
-def _process_window(ray: Any, screener: BatchScreener, window: list[Part], actors: int) -> Iterator[Finished]:
+def _process_window(ray: Any, screener: BatchScreener, window: list[BatchPart], actors: int) -> Iterator[Finished]:
     class Actor:
         """Defined here, so that Ray sends it by value."""
 
         def __call__(self, table: Any) -> dict[str, list[Any]]:
             return _actor_batch(screener, table)
 
-    rows = [{name: getattr(part, name) for name in Part.__slots__} for part in window]
+    rows = [{name: getattr(part, name) for name in BatchPart.__slots__} for part in window]
     given = ray.data.from_items(rows, override_num_blocks=len(rows))
     given.context.execution_options.preserve_order = True
     given.context.enable_progress_bars = False
@@ -102,7 +102,7 @@ def _actor_batch(screener: BatchScreener, table: Any) -> dict[str, list[Any]]:
     """One batch in an actor; the table may be shared memory and is only read."""
     columns: dict[str, list[Any]] = {"lines": [], "counts": [], "refused": []}
     for row in table.to_pylist():
-        part = Part(**{**row, "lines": tuple(row["lines"])})
+        part = BatchPart(**{**row, "lines": tuple(row["lines"])})
         try:
             (lines, *counts), refused = screener.screen_part(part), None
         except UnpoisonError as error:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from zlib import crc32
 
 from unpoison.batch.ray import on_ray
-from unpoison.batch.screener import MAX_ROWS, BatchScreener, Finished, Part, cut
+from unpoison.batch.screener import MAX_ROWS, BatchPart, BatchScreener, Finished, cut
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
 from unpoison.io.files import open_source
@@ -93,17 +93,17 @@ def run(
     with open_source(source) as opened:
         parts = cut(opened, most=ASKING_ROWS if screener.generator else MAX_ROWS, limit=limit)
 
-        def tell(finished: Finished, part: Part, *, resumed: bool = False) -> None:
+        def tell(finished: Finished, part: BatchPart, *, resumed: bool = False) -> None:
             progress(Progress(opened.name, finished, part.position, opened.size, resumed))
 
-        taken = deque[Part]()
+        taken = deque[BatchPart]()
 
-        def take(parts: Iterable[Part]) -> Iterator[Part]:
+        def take(parts: Iterable[BatchPart]) -> Iterator[BatchPart]:
             for part in parts:
                 taken.append(part)
                 yield part
 
-        def screened(parts: Iterable[Part]) -> Iterator[tuple[Part, Finished]]:
+        def screened(parts: Iterable[BatchPart]) -> Iterator[tuple[BatchPart, Finished]]:
             for finished in (on_ray if engine == "ray" else _on_this_machine)(screener, take(parts), workers):
                 yield (part := taken.popleft()), finished
                 tell(finished, part)
@@ -143,7 +143,7 @@ class Draft(Closing):
             self._file.close()
             raise InputError(f"another process writes {self._path}; wait for it, or end it first")
 
-    def resume(self, parts: Iterator[Part], purpose: str, tell: Callable[..., None]) -> Iterator[Part]:
+    def resume(self, parts: Iterator[BatchPart], purpose: str, tell: Callable[..., None]) -> Iterator[BatchPart]:
         """The parts that are still to be done; tells those that are done."""
         self._purpose, done, end = purpose, list[dict[str, Any]](), 0
         self._file.seek(0)
@@ -162,7 +162,7 @@ class Draft(Closing):
         """Whether the next bytes are those of a part: after a power failure they may be zero."""
         return crc32(self._file.read(max(row["end"] - start, 0))) == row.get("sum")
 
-    def append(self, part: Part, finished: Finished) -> None:
+    def append(self, part: BatchPart, finished: Finished) -> None:
         """Write a part to disk."""
         self._file.write(finished.lines)
         self._file.flush()
@@ -185,7 +185,7 @@ class Draft(Closing):
         self._file.close()
 
 
-def _on_this_machine(screener: BatchScreener, parts: Iterable[Part], workers: int | None) -> Iterator[Finished]:
+def _on_this_machine(screener: BatchScreener, parts: Iterable[BatchPart], workers: int | None) -> Iterator[Finished]:
     """Screen the parts in parallel, and yield the results in order.
 
     One worker is this process; several are threads for remote models, else processes (`process_map`).

@@ -20,7 +20,7 @@ from unpoison.io.file_rows import FileRow, Source, json_line
 from unpoison.io.rows import Row, with_results
 from unpoison.runtime.driver import Limits
 
-__all__ = ["MAX_ROWS", "BatchScreener", "Finished", "Part", "cut"]
+__all__ = ["MAX_ROWS", "BatchPart", "BatchScreener", "Finished", "cut"]
 
 MAX_ROWS = 64
 """Rows of one part."""
@@ -30,7 +30,7 @@ MAX_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchPart:
     """Consecutive rows of a file.
 
     Attributes:
@@ -57,7 +57,7 @@ class Part:
         return sum(map(len, self.lines))
 
 
-def cut(source: Source, *, most: int = MAX_ROWS, limit: int | None = None) -> Iterator[Part]:
+def cut(source: Source, *, most: int = MAX_ROWS, limit: int | None = None) -> Iterator[BatchPart]:
     """Cut a source into parts of at most `most` rows, and of at most `limit` rows together.
 
     The cuts depend on the file and these two numbers only; one part is in memory at a time.
@@ -70,10 +70,10 @@ def cut(source: Source, *, most: int = MAX_ROWS, limit: int | None = None) -> It
         lines.append(_line(row))
         size, position = size + len(lines[-1]), row.position
         if len(lines) == most or size >= MAX_BYTES:
-            yield Part(tuple(lines), position)
+            yield BatchPart(tuple(lines), position)
             lines, size = [], 0
     if lines:
-        yield Part(tuple(lines), position)
+        yield BatchPart(tuple(lines), position)
 
 
 def _line(row: FileRow) -> bytes:
@@ -182,7 +182,7 @@ class BatchScreener:
         """The same for each of several workers, which share the bound on model calls."""
         return replace(self, in_flight=max(1, self.in_flight // workers))
 
-    def screen_part(self, part: Part) -> Finished:
+    def screen_part(self, part: BatchPart) -> Finished:
         """Screen the rows of a part.
 
         Raises:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from unpoison.algorithms.intervals import Estimate
 from unpoison.check.check import ATTACKS, OWNERS, CheckResult, Outcome
 from unpoison.report.document import Section, Table, document
-from unpoison.scan.contradictions import Statement
+from unpoison.scan.contradictions import DocumentStatement
 from unpoison.utils.extras import install_command
 from unpoison.utils.plain_text import count_noun
 
@@ -105,7 +105,7 @@ def _contradictions(result: CheckResult) -> Iterator[Section]:
     if not result.contradictions:
         return
 
-    def cell(one: Statement) -> str:
+    def cell(one: DocumentStatement) -> str:
         return f"{one.document}{f', {one.place}' if one.place else ''}: {one.text}"
 
     rows = tuple((cell(one.first), cell(one.second)) for one in result.contradictions[:MAX_CONTRADICTIONS])

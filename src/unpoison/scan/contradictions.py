@@ -16,7 +16,7 @@ from unpoison.scan.documents import Document
 from unpoison.text.canonical import canonical
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 
-__all__ = ["Contradiction", "Statement", "contradictions"]
+__all__ = ["Contradiction", "DocumentStatement", "contradictions"]
 
 MAX_WORDS = 60
 """Maximum words of a sentence."""
@@ -45,7 +45,7 @@ _SAID = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Statement(JsonRecord):
+class DocumentStatement(JsonRecord):
     """A sentence with a value: its document, its place there ("" for the only line), its text, and the value."""
 
     document: str
@@ -58,8 +58,8 @@ class Statement(JsonRecord):
 class Contradiction(JsonRecord):
     """Two sentences on the same question with different values; `shared` is the share of common words, in [0, 1]."""
 
-    first: Statement
-    second: Statement
+    first: DocumentStatement
+    second: DocumentStatement
     shared: float
 
 
@@ -67,7 +67,7 @@ class Contradiction(JsonRecord):
 class _Read:
     """A statement, the stem behind its value, its first content word, all of these, and its other values."""
 
-    statement: Statement
+    statement: DocumentStatement
     unit: str
     subject: str
     words: frozenset[str]
@@ -142,7 +142,7 @@ def _statements(document: Document) -> Iterator[_Read]:
                 sentence = text[start:end].strip()
                 place = f"{hidden}{reading.place(line)}".rstrip(", ")
                 for value, unit, subject, words, others in _values(sentence):
-                    yield _Read(Statement(document.id, place, sentence, value), unit, subject, words, others)
+                    yield _Read(DocumentStatement(document.id, place, sentence, value), unit, subject, words, others)
             line += len(raw) + 1
 
 

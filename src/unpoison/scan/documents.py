@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip
-from unpoison.scan.parts import COVERT, FOLDED, NOTHING, Part, Reading
+from unpoison.scan.parts import COVERT, FOLDED, NOTHING, FileReading, Part
 from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
@@ -39,22 +39,22 @@ class Document:
         author: Its author, None if unknown.
         hidden: What its file hides so that a person can unfold it, such as a filtered row.
         covert: What it hides from everybody, such as white letters on white.
-        places: The places of the text, as in `Reading`.
+        places: The places of the text, as in `FileReading`.
         notes: Warnings from reading it.
     """
 
     passage: Passage
     added_at: datetime | None = None
     author: str | None = None
-    hidden: Reading = NOTHING
-    covert: Reading = NOTHING
+    hidden: FileReading = NOTHING
+    covert: FileReading = NOTHING
     places: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> FileReading:
         """The text with its places."""
-        return Reading(self.passage.text, self.places)
+        return FileReading(self.passage.text, self.places)
 
     @property
     def id(self) -> str:
@@ -114,7 +114,7 @@ class Document:
         turns = next((kept[name] for name in TURNS if isinstance(kept.get(name), list)), None)
         if turns is None or isinstance(kept.get("text"), str):
             return cls.of(kept)
-        said = Reading.of(
+        said = FileReading.of(
             Part(f"{turn.get('role') or turn.get('from') or ''}: {_said(turn)}", f"turn {number:,}")
             for number, turn in enumerate(turns, 1)
             if isinstance(turn, Mapping)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple, Self
 
-__all__ = ["COVERT", "FOLDED", "MIN_WORDS", "NOTHING", "FileText", "Part", "Reading"]
+__all__ = ["COVERT", "FOLDED", "MIN_WORDS", "NOTHING", "FileReading", "FileText", "Part"]
 
 MIN_WORDS = 4
 """Minimum words of a hidden text; shorter ones are labels such as "skip to content"."""
@@ -30,7 +30,7 @@ class Part(NamedTuple):
     hidden: str = ""
 
 
-class Reading(NamedTuple):
+class FileReading(NamedTuple):
     """A text, and the places of its parts.
 
     Attributes:
@@ -63,7 +63,7 @@ class Reading(NamedTuple):
         return f"line {self.text.count(chr(10), 0, offset) + 1:,}" if "\n" in self.text else ""
 
 
-NOTHING = Reading()
+NOTHING = FileReading()
 
 
 class FileText(NamedTuple):
@@ -81,7 +81,7 @@ class FileText(NamedTuple):
     author: str | None = None
     notes: tuple[str, ...] = ()
 
-    def reading(self, hidden: str = "") -> Reading:
+    def reading(self, hidden: str = "") -> FileReading:
         """The parts that are visible, or hidden in one way."""
         wanted = (part for part in self.parts if part.hidden == hidden)
-        return Reading.of(wanted, fewest=MIN_WORDS if hidden else 1)
+        return FileReading.of(wanted, fewest=MIN_WORDS if hidden else 1)
