@@ -54,6 +54,18 @@ def test_texts_that_say_nothing_are_noted():
     assert Guard().screen(" ", ["", "x"]).evidence.notes == ("the question is empty", "passage 0 is empty")
 
 
+@pytest.mark.needs("pandas")
+def test_a_column_or_a_table_of_pandas_says_what_to_write():
+    import pandas
+
+    from unpoison.errors import InputError
+
+    with pytest.raises(InputError, match=r"write passages\.tolist\(\)"):
+        Guard().screen("q", pandas.Series(TEXTS))
+    with pytest.raises(InputError, match=r'write passages\.to_dict\("records"\)'):
+        Guard().screen("q", pandas.DataFrame({"text": TEXTS}))
+
+
 def told(*line: object) -> tuple[int, str]:
     done = CliRunner().invoke(app, [str(word) for word in line])
     return done.exit_code, done.stderr
@@ -67,6 +79,8 @@ def told(*line: object) -> tuple[int, str]:
         ("serve --port 99999999", "got '99999999'"),
         ("mcp-proxy --url localhost:1", "got 'localhost:1'"),
         ("mcp-proxy --header X:1 -- python server.py", "--header is sent to --url"),
+        ("redteam chek redteam.yaml", "did you mean 'check'?"),
+        ("screen -d guard,threshold=0.5 rows.jsonl", "write guard:threshold=0.5"),
         ("redteam init 127.0.0.1:8000", "got '127.0.0.1:8000'"),
         ("scan chroma:x", "got 'chroma:x'"),
         ("incident --question q --answer a --passages rows.jsonl", "no row asks 'q'"),

@@ -340,7 +340,9 @@ def as_passages(passages: object) -> tuple[Passage, ...]:
     if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, (Sequence, Iterator, np.ndarray)):
         raise InputError(
             f"passages must be a list of passages, got {clip(passages)} ({type(passages).__name__}); "
-            "wrap a single passage in a list"
+            + {"Series": "write passages.tolist()", "DataFrame": 'write passages.to_dict("records")'}.get(
+                type(passages).__name__, "wrap a single passage in a list"
+            )
         )
     values = list(islice(passages, MAX_PASSAGES + 1))
     if len(values) > MAX_PASSAGES:

@@ -196,6 +196,8 @@ def parse(spec: str) -> tuple[str, dict[str, str]]:
         raise OptionError(f"a name with its options must be a string such as 'guard:damage=0.01', got {clip(spec)}")
     name, _, rest = spec.partition(":")
     name = name.strip()
+    if slip := re.fullmatch(r"(\w[\w-]{0,99})[ ,]+(\w{1,99}=.{1,500})", spec.strip()):
+        raise OptionError(f"{clip(spec)}: options follow a colon; write {slip[1]}:{slip[2]}")
     attribute = re.match(r"\s*([A-Za-z_][A-Za-z0-9_]{0,99})\s*(?:[:,]|\Z)", rest)
     if attribute and not _has_name_here(name) and all(part.isidentifier() for part in name.split(".")):
         name, rest = f"{name}:{attribute[1]}", rest[attribute.end() :]

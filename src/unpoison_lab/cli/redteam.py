@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show
 from unpoison.cli.options import Command, argument, option
-from unpoison.errors import InputError
+from unpoison.errors import InputError, clip, nearest
 from unpoison.io.output import check_writable
 from unpoison.report.document import check_suffix
 from unpoison.scan import scan
@@ -90,6 +90,12 @@ class ConfigFirst(TyperGroup):
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         if arguments and arguments[0] not in (*self.commands, "--help"):
+            if (
+                "." not in arguments[0]
+                and not Path(arguments[0]).exists()
+                and (near := nearest(arguments[0], self.commands))
+            ):
+                context.fail(f"no command or file is named {clip(arguments[0])}; {near.strip()}")
             arguments = ["run", *arguments]
         return super().parse_args(context, arguments)
 

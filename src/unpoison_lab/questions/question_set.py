@@ -17,6 +17,7 @@ import numpy as np
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip
 from unpoison.io.output import write_rows
+from unpoison.utils.plain_text import count_noun
 from unpoison_lab.evaluation.matchers import contains_either
 from unpoison_lab.questions.facts import Fact, facts_of
 
@@ -208,9 +209,12 @@ def make_questions(documents: Sequence[QuestionDocument], count: int = 100, *, s
             break
         if (false := false_answer(fact, passage.text, by_kind[fact.kind], rng)) is not None:
             questions.setdefault(fact.question.lower(), Question(fact, false, passage))
+    if not documents:
+        raise InputError("no question can be made: there is no document, the folder or file is empty")
     if not questions:
         raise InputError(
-            f"no question can be made of {len(documents)} documents with {len(passages)} passages: no sentence in them "
+            f"no question can be made of {count_noun(len(documents), 'document')} with "
+            f"{count_noun(len(passages), 'passage')}: no sentence in them "
             "states a number or an entry that the rules read; give more documents"
         )
     return QuestionSet(tuple(questions.values()), tuple(passages))
