@@ -13,7 +13,6 @@ import unpoison
 from contract.test_promises import make
 from unpoison import Defense, Grada, Guard, Limits, RagDefender, Sources, TrustRag, Vanilla
 from unpoison.core import registry
-from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 
 MADE: list[tuple[Callable[[], Defense], str]] = [
@@ -78,23 +77,6 @@ def test_another_shell_changes_nothing_of_the_first() -> None:
     assert (first.limits, second.limits) == (Limits(), Limits(retries=0))
     assert second.models.generator is first.models.generator
     assert second.shell.options.prompt_injection == "redact"
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"learn": True}, "learn writes into the history of sources"),
-        ({"learn": "yes", "sources": {}}, "learn must be True or False"),
-        ({"prompt_injection": "burn"}, "prompt_injection must be"),
-        ({"prompt_injection_threshold": 1}, "prompt_injection_threshold must be"),
-        ({"trust_embeddings": 1}, "trust_embeddings must be True or False"),
-        ({"injection_model": 3}, "injection.* must be"),
-    ],
-)
-def test_a_shell_is_checked_however_it_is_given(options: dict[str, Any], says: str) -> None:
-    for call in (lambda: Vanilla(**options), lambda: Vanilla().with_shell(**options)):
-        with pytest.raises(OptionError, match=says):
-            call()
 
 
 @pytest.mark.parametrize("option", ["sources", "limits"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Unpack
+from typing import Any, Unpack
 
 import pytest
 
@@ -91,3 +91,20 @@ def test_a_value_out_of_range_is_refused_by_the_name_of_its_option(spec: str) ->
     option = spec.partition(":")[2].partition("=")[0]
     with pytest.raises(OptionError, match=option.replace("_", "[_-]")):
         registry.create("defenses", spec, generator="extractive")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"learn": True}, "learn writes into the history of sources"),
+        ({"learn": "yes", "sources": {}}, "learn must be True or False"),
+        ({"prompt_injection": "burn"}, "prompt_injection must be"),
+        ({"prompt_injection_threshold": 1}, "prompt_injection_threshold must be"),
+        ({"trust_embeddings": 1}, "trust_embeddings must be True or False"),
+        ({"injection_model": 3}, "injection.* must be"),
+    ],
+)
+def test_a_shell_is_checked_however_it_is_given(options: dict[str, Any], says: str) -> None:
+    for call in (lambda: Vanilla(**options), lambda: Vanilla().with_shell(**options)):
+        with pytest.raises(OptionError, match=says):
+            call()

@@ -14,6 +14,7 @@ from unpoison import Guard, Limits, Radar, Sources, Vanilla
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.core.answers import Answer
 from unpoison.defenses.base import Defense
+from unpoison.errors import OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.screener.screener import Screener
 
@@ -115,3 +116,11 @@ def test_a_classifier_of_injections_can_be_given_to_either() -> None:
     assert composed.screen(QUERY, INJECTED) == made.screen(QUERY, INJECTED)
     assert judged.calls
     assert Screener(Vanilla(), injection_model=judged).defense.models.injection is judged
+
+
+def test_without_a_generator_nothing_is_answered_nor_streamed() -> None:
+    for call in (Vanilla().answer, Vanilla().aanswer_stream):
+        with pytest.raises(OptionError, match="was given no generator"):
+            call(QUERY, PASSAGES)
+    with pytest.raises(OptionError, match="was given no generator"):
+        asyncio.run(Vanilla().aanswer(QUERY, PASSAGES))  # type: ignore[arg-type]
