@@ -73,12 +73,12 @@ def main() -> None:
     parser.add_argument("--news", action="store_true", help="the third table alone: some minutes")
     arguments = parser.parse_args()
     if arguments.news:
-        print_news(arguments.folder)
+        printnews_passages(arguments.folder)
         return
     found = organisations(arguments.folder / "own_documents.jsonl", FOUND)
     print_lies(found)
     print_planted(found)
-    print_news(arguments.folder)
+    printnews_passages(arguments.folder)
 
 
 def print_lies(found: Sequence[Organisation]) -> None:
@@ -115,7 +115,7 @@ def print_planted(found: Sequence[Organisation]) -> None:
             print(f"| {name} | {reader} | {len(kept)} | {sum(kept)} | {sum(told)} |")
 
 
-def print_news(folder: Path) -> None:
+def printnews_passages(folder: Path) -> None:
     print("\n| RealtimeQA | planted | questions | right | wrong | disputed |\n|---|---|---:|---:|---:|---:|")
     rows, match = read_rows(folder / "realtimeqa.jsonl"), matcher()
     for defense, (planted, one_source) in product(
@@ -234,18 +234,21 @@ def news_answer(
         Passage(p["text"], source=f"https://news-{0 if one_source else n}-{row['id'][:6]}.example/")
         for n, p in enumerate(p for p in row["passages"] if p["label"] == "poison")
     ][:planted]
-    passages = [*poisons, *_news(row)][:NEWS_PASSAGES]
+    passages = [*poisons, *news_passages(row)][:NEWS_PASSAGES]
     if defense in ("vanilla", "guard, texts alone"):
         if defense != "vanilla":
             passages = list(Guard().screen(row["question"], passages).kept)
         return Vanilla(generator="reader").answer(row["question"], passages)
     sources = Sources()
     if defense == "guard, with a history":
-        sources.learn({"query": other["question"], "passages": _news(other)} for other in rows if other is not row)
+        sources.learn(
+            {"query": other["question"], "passages": news_passages(other)} for other in rows if other is not row
+        )
     return Guard(generator="reader", sources=sources).answer(row["question"], passages)
 
 
-def _news(row: dict[str, Any]) -> list[Passage]:
+def news_passages(row: dict[str, Any]) -> list[Passage]:
+    """The ten first results of a search, with their addresses."""
     clean = sorted((p for p in row["passages"] if p["label"] != "poison"), key=lambda p: p.get("rank", 0))
     return [Passage(p["text"], source=p.get("url") or "") for p in clean][:NEWS_PASSAGES]
 

@@ -22,7 +22,7 @@ QUESTION = "which city has the museum of the warship Vasa"
 
 
 def voice(name: str, trust: float = 1.0, *, counts: bool = True) -> Voice:
-    return Voice(name, name, "seen" if counts else "fresh", trust, counts)
+    return Voice(name, name, "known" if counts else "fresh", trust, counts)
 
 
 def says(answers: list[str], voices: list[Voice], no_answer: float = 0.0, question: str = QUESTION) -> Findings:
@@ -69,6 +69,17 @@ def test_what_was_never_seen_before_outvotes_nobody():
     findings = says(["Stockholm", *["Gothenburg"] * 50], [voice("old.example", 0.1), *fresh])
     assert (findings.claims[0].text, findings.status, findings.counted) == ("Stockholm", "single", True)
     assert findings.claims[1].weight == 0.0
+
+
+@pytest.mark.parametrize(("honest", "status"), [(3, "disputed"), (2, "single")])
+def test_one_source_known_by_its_history_alone_does_not_outvote_three_fresh_ones(honest: int, status: str):
+    fresh = [voice(f"fresh{i}.example", 0.05, counts=False) for i in range(honest)]
+    sleeper = Voice("sleeper.example", "sleeper.example", "seen", 0.96)
+    findings = says(["Gothenburg", *["Stockholm"] * honest], [sleeper, *fresh])
+    assert findings.status == status
+    assert bool(findings.outvoted) == (status == "single")
+    pair = [sleeper, Voice("paper.example", "paper.example", "seen", 0.96)]
+    assert says(["Gothenburg", "Gothenburg", *["Stockholm"] * honest], [*pair, *fresh]).status == "agreed"
 
 
 def test_alone_it_is_heard_and_is_no_agreement():

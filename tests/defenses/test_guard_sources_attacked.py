@@ -124,6 +124,23 @@ def test_what_was_dropped_every_time_becomes_nobody_known():
         assert (answer.text, answer.screening.dropped_indices) == ("30 days", (0,))
 
 
+def test_a_sleeper_is_no_stronger_than_three_fresh_honest_pages():
+    """Honest for a hundred questions, then a lie: the user sees both sides, and no honest page is dropped."""
+    sources = Sources()
+    sources.learn(
+        {"query": f"question {n}", "passages": [{"text": ".", "url": "https://sleeper.example/"}]} for n in range(100)
+    )
+    pages = [
+        page("It is 60 days.", "sleeper.example/"),
+        *[page("It is 14 days.", f"fresh-{n}.example/") for n in range(3)],
+    ]
+    answer = Guard(generator=Reader(), sources=sources).answer(QUESTION, pages)
+    assert (answer.status, answer.screening.dropped_indices) == ("disputed", ())
+    assert "60 days" in answer.text and "14 days" in answer.text
+    named = Guard(generator=Reader(), sources=Sources({"known": ["fresh-0.example"]}, sources.history))
+    assert named.answer(QUESTION, pages).status == "disputed"
+
+
 number = st.sampled_from([14, 30, 60])
 wording = st.sampled_from(
     [

@@ -156,7 +156,7 @@ def _changed_words(left: FoldedText, right: FoldedText) -> list[_Words] | None:
 
 def _kind(words: str) -> str:
     """Whether some words are a number or a name; "" for neither."""
-    if any(map(str.isdigit, words)) or read_answer(words, _COUNTED).counts:
+    if any(map(str.isdigit, words)) or read_answer(words, _COUNTED).values:
         return "number"
     return "name" if words[0].isupper() and len(words.split()) <= MAX_WORDS else ""
 

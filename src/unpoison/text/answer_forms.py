@@ -11,20 +11,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from unicodedata import normalize
 
 import Stemmer
 
-from unpoison.text.normalisation import Token, fold_text, tokens, word_set
-from unpoison.text.quantities import Figure, Moment, quantities
-from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question
+from unpoison.text.languages import FUNCTION_WORDS, other_language
+from unpoison.text.lexicon import LANGUAGES, fold, phrases
+from unpoison.text.normalisation import Token, fold_text, roman, tokens, word_set
+from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question, wanted
 from unpoison.text.tokens import ENGLISH_318
 from unpoison.text.units import MEASURES, Quantity, single
+from unpoison.text.value_reader import Value, read_values
+from unpoison.text.values import compare_all
 
 __all__ = [
-    "DENYING",
     "MAX_ANSWER_CHARS",
     "ParsedAnswer",
+    "denying",
     "form",
     "read_answer",
 ]
@@ -41,8 +45,8 @@ class ParsedAnswer:
         words: All words, numbers and signs in order, folded, without articles, lead-in and punctuation.
         stems: The stems that are neither function words nor numbers.
         content: The stems that are not in the question; all stems if it only repeats the question.
-        dates, counts: Dates and quantities, in order.
-        bounds: Negations, bounds, eras and seasons, by their names in `_BOUNDS`.
+        values: Dates, times, quantities and other typed values, in order.
+        bounds: A negation, and bounds, eras and seasons that belong to no value.
         signs: Signs outside of numbers that are not punctuation.
         yes: Whether it affirms or denies; None if neither.
         bare: Whether it only affirms or denies.
@@ -57,8 +61,7 @@ class ParsedAnswer:
     words: tuple[str, ...]
     stems: frozenset[str]
     content: frozenset[str]
-    dates: tuple[Moment, ...]
-    counts: tuple[Quantity | Figure, ...]
+    values: tuple[Value, ...]
     bounds: frozenset[str]
     signs: tuple[str, ...]
     yes: bool | None
@@ -73,27 +76,19 @@ class ParsedAnswer:
 
 _LEAD = re.compile(
     r"^(?:(?:the|an?|my) )?(?:(?:correct |final )?answer(?: is|:)|it (?:is|was)|they (?:are|were)|in|on|by"
-    r"|at(?! (?:least|most)))\s+"
-)
-_CONTRAST = re.compile(r"(?:[,;(]\s?(?:and |but )?not|\brather than|\binstead of|\bas opposed to)\s")
-_NEGATIONS = frozenset(("no", "not", "never", "none", "neither", "nor", "without", "cannot"))
-_BOUNDS = {
-    word: bound
-    for bound, words in {
-        "before": "before prior preceding", "until": "until till", "after": "after following", "since": "since",
-        "more": "more over above exceeding greater > beyond", "less": "less under below fewer <",
-        "least": "minimum ≥ upwards", "most": "maximum ≤", "bc": "bc bce", "ad": "ad ce",
-        "spring": "spring", "summer": "summer", "autumn": "autumn fall", "winter": "winter",
-        "early": "early", "mid": "mid", "late": "late",
-    }.items()
-    for word in words.split()
-}  # fmt: skip
-_POLAR = {"yes": True, "yeah": True, "true": True, "no": False, "nope": False, "false": False}
+    r"|at(?! (?:least|most)))\s+", re.IGNORECASE
+)  # fmt: skip
+_CONTRAST = re.compile(r"(?:[,;(]\s?(?:and |but )?not|\brather than|\binstead of|\bas opposed to)\s", re.IGNORECASE)
+_ROMAN = re.compile(r"(?<=[\w.] )(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?![\w'.+-])")
+_ONLY_WITH_VALUES = frozenset(("spring", "autumn", "more", "ad", "early", "late", "mid"))
+"""Words for bounds and seasons that mean something else in a text without values."""
+_ONLY_IN_TIME = frozenset(("before", "until", "after", "since"))
+"""Prepositions that mean something else beside values that they do not qualify."""
+
 _EMPTY = (ENGLISH_318 | {"according", "called", "named", "known"}) - word_set(
     "bill fire mill mine system cry full empty front back top bottom side interest serious sincere thick thin no not "
     "never nobody nothing none i may but except"
 )
-DENYING = frozenset(("no", "not", "never"))
 _PUNCTUATION = frozenset(".,:;!?\"'()[]{}*_`~|/\\-\u201c\u201d\u2018\u00ab\u00bb\u2026\u3001\u3002\u300c\u300d")
 _DIVIDERS = frozenset((",", ";", "/", "and", "or"))
 
@@ -106,48 +101,58 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
         text: Any text; of "Paris, not London" the head is parsed, and the tail is `denied`.
         expected: The parsed question, whose words carry no information, and which decides whether "1875" is a year.
     """
-    whole = fold_text(text)
-    plain = _LEAD.sub("", whole) or whole
+    plain = " ".join(normalize("NFC", text).split())
+    plain = _ROMAN.sub(lambda match: str(roman(match[0])) if match[0] else "", plain)
+    whole = fold_text(plain)
+    plain = _LEAD.sub("", plain) or plain
     contrast = _CONTRAST.search(plain)
     head = plain[: contrast.start()].strip() if contrast and contrast.start() else ""
     stem = Stemmer.Stemmer("english", 0).stemWord
+    language = other_language(expected.text) or other_language(text)
+    empty = _EMPTY | frozenset(map(fold, FUNCTION_WORDS.get(language or "", "").split()))
 
     def stems(answer_tokens: Sequence[Token]) -> frozenset[str]:
-        return frozenset(stem(word) for word in (_bare(t.text) for t in answer_tokens) if _speaks(word))
+        return frozenset(stem(word) for word in (_bare(t.text) for t in answer_tokens) if _speaks(word, empty))
 
-    denied = stems(tokens(plain[contrast.end() :])) if head and contrast else frozenset[str]()
-    all_tokens = tokens(plain)
-    answer_tokens = tokens(head) if head else all_tokens
-    dates, counts, rest = quantities(answer_tokens, date=expected.kind == "date", number=expected.kind == "number")
+    denied = stems(tokens(fold_text(plain[contrast.end() :]))) if head and contrast else frozenset[str]()
+    said = head or plain
+    kind = wanted(expected.text).kind
+    reading = read_values(
+        said,
+        date="date" in (kind, expected.kind),
+        years="number" not in (kind, expected.kind),
+        alone=True,
+        dots=language is not None,
+    )
+    values = _distinct(reading.values, said)
+    answer_tokens = tokens(fold_text(said))
+    rest = tokens(fold_text(_without(said, reading.taken))) if values else answer_tokens
     words = [_bare(t.text) for t in answer_tokens]
-    bounds = _bounds(words, bool(dates or counts))
-    if dates or counts:
-        rest = tuple(t for t in rest if t.text not in _BOUNDS and t.text not in DENYING)
+    negated = any(t.text in denying(language) or t.text.endswith("n't") for t in rest)
+    bounds = {value for name, value in reading.loose if name in ("bound", "era", "season", "phase")}
+    bounds -= _ONLY_IN_TIME if values else _ONLY_WITH_VALUES
+    if values:
+        rest = [t for t in rest if t.text not in denying(language)]
     marks = [t.text for t in rest]
     listed = marks.count(",") > 1 or not (_DIVIDERS - {","}).isdisjoint(marks)
     parts = [stems(part) for part in (_split_parts(rest) if listed else [list(rest)])]  # "Tampa, Florida" is one place
     stems_said = frozenset[str]().union(*parts)
     fresh = [part - expected.content for part in parts]
-    if not any(fresh) and not dates and not counts:  # it only repeats the question's words, so these are its content
+    if not any(fresh) and not values:  # it only repeats the question's words, so these are its content
         fresh = parts if stems_said else [frozenset(words)]
-    yes = _POLAR.get(words[0]) if words else None
-    if yes is not None and not (expected.kind == "polar" or words[1:2] in ([], [","], ["."], ["!"], [";"])):
-        yes = None  # No Country for Old Men
-    if words[1:2] == ["."] and words[2:3] and words[2][0].isdecimal():
-        yes = None  # No. 1
+    yes = _polar(words, expected)
     letters = "".join(c for c in text if c.isalpha())
     return ParsedAnswer(
-        _plain_words(all_tokens) or (whole,),
+        _plain_words(tokens(fold_text(plain))) or (whole,),
         stems_said,
         frozenset[str]().union(*fresh),
-        dates,
-        counts,
-        bounds,
+        values,
+        frozenset(bounds | {"not"} if negated else bounds),
         tuple(sorted(t.text for t in rest if _is_sign(t.text))),
         yes,
-        yes is not None and not any(_speaks(word) for word in words[1:]),
+        yes is not None and not any(_speaks(word, empty) for word in words[1:]),
         tuple(part for part in fresh if part),
-        " ".join(word for word in map(_bare, marks) if word not in _EMPTY and word not in _PUNCTUATION),
+        " ".join(word for word in map(_bare, marks) if word not in empty and word not in _PUNCTUATION),
         frozenset(stem(_bare(t.text)) for t in answer_tokens if t.text.endswith("'s")),
         denied - stems_said,
         "".join(word[0] for word in re.findall(r"\b[A-Z][\w.]*", text)).lower(),
@@ -155,6 +160,45 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
         if letters.removeprefix("The").removeprefix("the").isupper()
         else "",
     )
+
+
+def _polar(words: Sequence[str], expected: ParsedQuestion) -> bool | None:
+    """Whether an answer begins with yes or no; None if it does not, or if that begins a name."""
+    yes = phrases("answers").get(words[0]) if words else None
+    if words[1:2] == ["."] and words[2:3] and words[2][0].isdecimal():
+        return None  # No. 1
+    if expected.kind != "polar" and words[1:2] not in ([], [","], ["."], ["!"], [";"]):
+        return None  # No Country for Old Men
+    return yes if isinstance(yes, bool) else None
+
+
+@cache
+def denying(language: str | None = None) -> frozenset[str]:
+    """The words that deny, in English and in another language."""
+    both = ("en", language) if language in LANGUAGES else ("en",)
+    return frozenset(word for name in both for word in phrases("negations", name).single_words())
+
+
+def _distinct(found: Sequence[Value], text: str) -> tuple[Value, ...]:
+    """Without values that repeat another one: 5 (five), 5 km (3.1 miles)."""
+    kept: list[Value] = []
+    for value in found:
+        measured = isinstance(value.key, Quantity) and value.key.kind
+        again = text[: value.start].rstrip().endswith("(") or measured
+        if not (
+            again and any(value.parts == other.parts and compare_all([value], [other]) == "equal" for other in kept)
+        ):
+            kept.append(value)
+    return tuple(kept)
+
+
+def _without(text: str, taken: Sequence[tuple[int, int]]) -> str:
+    """A text without these regions."""
+    kept, last = [], 0
+    for start, end in taken:
+        kept.append(text[last : max(start, last)])
+        last = max(end, last)
+    return " ".join([*kept, text[last:]])
 
 
 def _plain_words(tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -167,30 +211,6 @@ def _plain_words(tokens: Sequence[Token]) -> tuple[str, ...]:
         if negative or not (article or token.text in _PUNCTUATION):
             words.append(token.text)
     return tuple(words)
-
-
-def _bounds(words: Sequence[str], counting: bool) -> frozenset[str]:
-    """The bounds in a text: "no more than" is at most, "not less than" is at least."""
-    bounds = set()
-    negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)
-    pairs = list(zip(["", *words], words, strict=False))
-    for before, word in pairs:
-        bound = _BOUNDS.get(word)
-        if before == "at" and word in ("least", "most"):
-            bound = word
-        elif before == "up" and word == "to":
-            bound = "most"
-        elif before in ("no", "not") and bound in ("more", "less"):
-            bound, negated = {"more": "most", "less": "least"}[bound], False
-        elif bound in ("spring", "autumn", "more", "ad", "early", "late", "mid") and not counting:
-            bound = None
-        elif word == "than" and before in ("later", "earlier"):
-            bound = {"later": "after", "earlier": "before"}[before]
-        if bound:
-            bounds.add(bound)
-    if "from" in words:
-        bounds.discard("until")  # a range
-    return frozenset(bounds | {"not"} if negated else bounds)
 
 
 def _split_parts(tokens: Sequence[Token]) -> list[list[Token]]:
@@ -211,8 +231,8 @@ def _is_sign(word: str) -> bool:
     return not word[0].isalnum() and len(word) == 1 and word.isascii() and word not in _PUNCTUATION
 
 
-def _speaks(word: str) -> bool:
-    return bool(word) and word not in _EMPTY and not word[0].isdecimal() and word not in _PUNCTUATION and (
+def _speaks(word: str, empty: frozenset[str] = _EMPTY) -> bool:
+    return bool(word) and word not in empty and not word[0].isdecimal() and word not in _PUNCTUATION and (
         len(word) > 1 or word[0].isalpha() or not word.isascii()
     )  # fmt: skip
 
@@ -258,7 +278,7 @@ def form(question: str, text: str) -> str:
     if expected.kind == "polar" and answer.yes is not None:
         return "yes" if answer.yes else "no"
     words_beside = answer.stems - expected.content or answer.signs or answer.denied or answer.yes is not None
-    if (answer.dates or answer.counts) and not words_beside:
+    if answer.values and not words_beside:
         return _quantity(answer, expected, question)
     words = " ".join(answer.words).removesuffix("'s").removesuffix("'").strip()
     return _ALIASES.get(words, words)
@@ -271,35 +291,36 @@ def _without_question(text: str, expected: ParsedQuestion) -> str:
     before, after = text[: copula.start()], text[copula.end() :]
     for repeated, left in ((before, after), (after, before)):
         words = read_answer(repeated, expected)
-        plain = not (words.dates or words.counts or words.signs or words.bounds)
+        plain = not (words.values or words.signs or words.bounds)
         if words.stems and plain and words.stems <= expected.content and left.strip():
             return left
     return text
 
 
 def _quantity(answer: ParsedAnswer, expected: ParsedQuestion, question: str) -> str:
-    wanted = _HOW_MANY.search(fold_text(question[:MAX_QUESTION_CHARS]))
-    parts = [_date(moment) for moment in answer.dates]
-    parts += [_count(count, expected, single(wanted[1]) if wanted else "") for count in answer.counts]
+    wanted_unit = _HOW_MANY.search(fold_text(question[:MAX_QUESTION_CHARS]))
+    named = single(wanted_unit[1]) if wanted_unit else ""
+    parts = []
+    for value in sorted(answer.values, key=lambda value: value.kind == "number"):
+        key = value.key
+        written = _count(key, expected, named) if isinstance(key, Quantity) else _plain_key(value)
+        parts.append(" ".join([written, *(f"{name}:{part}" for name, part in sorted(value.parts))]))
     return " ".join([*sorted(answer.bounds), *parts])
 
 
-def _date(moment: Moment) -> str:
-    """Such as 2010-05-04, --05-04 or 2010; a day and month of unknown order are marked."""
-    year = "-" if moment.year is None else f"{moment.year:04d}"
-    month = "" if moment.month is None else f"-{moment.month:02d}"
-    day = "" if moment.day is None else f"-{moment.day:02d}" if month else f"--{moment.day:02d}"
-    return f"{year}{month}{day}{'?' * moment.swapped}"
+def _plain_key(value: Value) -> str:
+    """Such as 2010-05-04, --05-04 or 2010; for other kinds, the key."""
+    if value.kind != "date" or not isinstance(value.key, tuple):
+        return f"{value.kind} {'-'.join(map(str, value.key)) if isinstance(value.key, tuple) else value.key}"
+    year, month, day = value.key[:3]
+    written = "-" if year is None else f"{year:04d}"
+    written += "" if month is None else f"-{month:02d}"
+    return written + ("" if day is None else f"-{day:02d}" if month else f"--{day:02d}")
 
 
-def _count(count: Quantity | Figure, expected: ParsedQuestion, wanted: str) -> str:
+def _count(count: Quantity, expected: ParsedQuestion, named: str) -> str:
     """A number with the canonical name of its unit; if it has none, with the unit that is asked for."""
-    if isinstance(count, Figure):
-        parts = "-".join(map(str, count.parts))
-        return (
-            f"{parts} {count.unit}".strip() if count.kind == "range" else f"{count.kind} {parts} {count.unit}".strip()
-        )
-    unit = count.unit or (wanted if wanted in MEASURES else "")
+    unit = count.unit or (named if named in MEASURES else "")
     if unit in MEASURES:
         unit = _UNITS[MEASURES[unit]]
     elif read_question(unit).content <= expected.content:

@@ -8,21 +8,15 @@ Equivalence is sure only if no part of the answers differs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rapidfuzz.distance import Levenshtein
 
-from unpoison.text.answer_forms import (
-    DENYING,
-    MAX_ANSWER_CHARS,
-    ParsedAnswer,
-    read_answer,
-)
+from unpoison.text.answer_forms import MAX_ANSWER_CHARS, ParsedAnswer, denying, read_answer
+from unpoison.text.languages import other_language
 from unpoison.text.normalisation import word_set
-from unpoison.text.quantities import Figure, Moment
-from unpoison.text.questions import ParsedQuestion, read_question
-from unpoison.text.units import Quantity, near
+from unpoison.text.questions import ParsedQuestion, read_question, wanted
+from unpoison.text.values import Verdict, compare_all, one_of_each
 
 __all__ = ["COMPATIBLE", "RIVAL", "SAME", "Relation", "relation"]
 
@@ -44,16 +38,6 @@ _OPPOSED = word_set(
 )
 """Words that change the meaning if only one of two answers has them."""
 
-T = TypeVar("T")
-
-_RIVAL_BOUNDS = [
-    (frozenset(("more", "least")), frozenset(("less", "most"))),
-    (frozenset(("before", "until")), frozenset(("after", "since"))),
-    (frozenset(("bc",)), frozenset(("ad",))),
-    *((frozenset((season,)), frozenset(("spring", "summer", "autumn", "winter")) - {season})
-      for season in ("spring", "summer", "autumn", "winter")),
-    *((frozenset((part,)), frozenset(("early", "mid", "late")) - {part}) for part in ("early", "mid", "late")),
-]  # fmt: skip
 _MODIFIERS = word_set(
     "north south east west northern southern eastern western northeast northwest southeast southwest central new old "
     "upper lower inner outer greater lesser papua equatorial vice former deputy acting assistant ex anti non un pre "
@@ -84,6 +68,7 @@ class Relation(NamedTuple):
 
 SAME = Relation(0.96, 0.02, 0.02)
 RIVAL = Relation(0.03, 0.94, 0.03)
+PARTIAL = Relation(0.70, 0.05, 0.25)
 COMPATIBLE = Relation(0.15, 0.10, 0.75)
 CONTAINED = Relation(0.80, 0.14, 0.06, sure=False)
 SPELT = Relation(0.70, 0.24, 0.06, sure=False)
@@ -92,6 +77,11 @@ REORDERED = Relation(0.42, 0.46, 0.12, sure=False)
 RISKY = Relation(0.20, 0.70, 0.10, sure=False)
 OTHER_NAME = Relation(0.10, 0.77, 0.13, sure=False)
 UNRELATED = Relation(0.10, 0.40, 0.50, sure=False)
+
+BY_VALUES: dict[Verdict, Relation] = {
+    "equal": SAME, "compatible": PARTIAL, "open": UNRELATED, "risky": RISKY, "rival": RIVAL,
+}  # fmt: skip
+"""The relation of answers whose values are so related."""
 
 ALIKE = 0.6
 """Minimum share of common words at which two answers, each with words of its own, are more likely one than two."""
@@ -136,14 +126,14 @@ def _is_other_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:
         any(word in _MODIFIERS or len(word) == 1 or word[0].isdigit() for word in extra)
         or first.owners != second.owners
         or first.signs != second.signs
-        or bool(first.counts or first.dates) != bool(second.counts or second.dates)
+        or bool(first.values) != bool(second.values)
     )
 
 
 def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
     """One answer is what the other excludes."""
-    for denying, affirming in ((first, second), (second, first)):
-        if denying.denied and affirming.stems and affirming.stems <= denying.denied:
+    for excluding, affirming in ((first, second), (second, first)):
+        if excluding.denied and affirming.stems and affirming.stems <= excluding.denied:
             return RIVAL
     return None
 
@@ -157,104 +147,34 @@ def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestio
     return SAME if expected.kind == "polar" or first.bare or second.bare else None
 
 
-def _quantities(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
-    """Dates and numbers with their bounds: equivalent if all agree, rivals if any differs."""
-    dated, counted = bool(first.dates and second.dates), bool(first.counts and second.counts)
-    if not (dated or counted) or not (expected.kind in ("date", "number") or _is_nested(first, second)):
+def _values(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
+    """Typed values: equivalent if all agree, rivals if any differs in any part."""
+    verdict = compare_all(first.values, second.values)
+    kind = wanted(expected.text).kind
+    asked = expected.kind in ("date", "number") or (kind and one_of_each(first.values) and one_of_each(second.values))
+    if verdict is None or not (asked or _is_nested(first, second)):
         return None
-    compared = []
-    if dated:
-        compared.append(_all(first.dates, second.dates, _same_moment))
-    if counted:
-        compared.append(_all(first.counts, second.counts, _same_count))
-    worst = min(compared, key=lambda each: each.same)
-    if (bounded := _compare_bounds(first, second, worst)) is not None:
-        return bounded
-    if worst != SAME:
-        return worst
+    if verdict in ("rival", "risky", "open"):
+        return BY_VALUES[verdict]
+    if ("not" in first.bounds) != ("not" in second.bounds):
+        return RIVAL
+    if first.bounds != second.bounds:
+        return RISKY
     if not _is_nested(first, second):
-        return NEARLY if dated and expected.kind == "date" else REORDERED
+        return NEARLY if expected.kind == "date" else REORDERED
     if first.signs != second.signs or _is_other_name(first, second):
         return RISKY
-    wanted = (dated and expected.kind == "date") or (counted and expected.kind in ("date", "number"))
-    complete = bool(first.dates) == bool(second.dates) and bool(first.counts) == bool(second.counts)
-    return SAME if (wanted or first.content == second.content) and complete else CONTAINED
+    if verdict == "compatible":
+        return PARTIAL
+    return SAME if kind or expected.kind in ("date", "number") or first.content == second.content else CONTAINED
 
 
-def _compare_bounds(first: ParsedAnswer, second: ParsedAnswer, unbounded: Relation) -> Relation | None:
-    """The relation of quantities with different bounds; None if the bounds are equal."""
-    left, right = first.bounds - second.bounds, second.bounds - first.bounds
-    if (not left and not right) or {*left, *right} <= {"ad"}:
-        return None
-    if unbounded.same < 0.5:  # "more than 5" and "7" can both be right
-        return UNRELATED if {*left, *right} & {"more", "less", "least", "most", "before", "after"} else unbounded
-    if "not" in left | right or any((left & a and right & b) or (left & b and right & a) for a, b in _RIVAL_BOUNDS):
-        return RIVAL
-    lasting = all(isinstance(count, Quantity) and count.kind == "time" for count in (*first.counts, *second.counts))
-    return CONTAINED if left | right == {"after"} and lasting and first.counts else RISKY
-
-
-def _all(left: Sequence[T], right: Sequence[T], compare: Callable[[T, T], Relation]) -> Relation:
-    """The relation of two sequences of quantities, matched in pairs; a subset may be a different answer."""
-    few, many = sorted((list(left[:32]), list(right[:32])), key=len)
-    even, worst = len(few) == len(many), SAME
-    for value in few:
-        relations = [compare(value, candidate) for candidate in many]
-        best = max(relations, key=lambda each: each.same)
-        worst = min(worst, best, key=lambda each: each.same)
-        many.pop(relations.index(best))
-    return worst if even or worst == RIVAL else RISKY
-
-
-def _same_moment(left: Moment, right: Moment) -> Relation:
-    """Dates agree if all parts given by both agree, and one gives all parts of the other."""
-    given, also_given = ([x is not None for x in date[:3]] for date in (left, right))
-    nested = all(a <= b for a, b in zip(given, also_given, strict=True)) or all(
-        a >= b for a, b in zip(given, also_given, strict=True)
-    )
-    agree = all(a == b for a, b in zip(left[:3], right[:3], strict=True) if a is not None and b is not None)
-    if left == right or (agree and nested and left.swapped == right.swapped):
-        return SAME
-    turned = Moment(left.year, left.day, left.month) if left.swapped else left
-    other_way = Moment(right.year, right.day, right.month) if right.swapped else right
-    if (left.swapped or right.swapped) and (
-        turned[:3] == right[:3] or left[:3] == other_way[:3] or left[:3] == right[:3]
-    ):
-        return RISKY  # 3/4/2020 is a day in March or April
-    return RISKY if agree else RIVAL
-
-
-def _same_count(left: Quantity | Figure, right: Quantity | Figure) -> Relation:
-    """Measures are converted; other units must be equal, or missing in one; ranges and scores are compared whole."""
-    if isinstance(left, Figure) and isinstance(right, Figure):
-        if left.kind == right.kind == "clock" and (left.unit or right.unit) and left != right:
-            return NEARLY if left.parts[0] % 720 == right.parts[0] % 720 else RIVAL
-        alike = left.kind == right.kind and left.parts == right.parts
-        return SAME if alike and (left.unit == right.unit or not (left.unit and right.unit)) else RIVAL
-    if isinstance(left, Figure) or isinstance(right, Figure):
-        parts = left.parts if isinstance(left, Figure) else right.parts if isinstance(right, Figure) else ()
-        value = left.value if isinstance(left, Quantity) else right.value if isinstance(right, Quantity) else None
-        hours = value is not None and any(part == value * 60 % 720 for part in (parts[0], parts[0] % 720))
-        return RISKY if value in parts or hours else RIVAL
-    if left.kind and right.kind:
-        pounds = {left.unit, right.unit} == {"£", "pound"}
-        if pounds:
-            return SAME if left.value == right.value else RIVAL
-        return SAME if left.kind == right.kind and near(left, right) else RIVAL
-    if left.unit and right.unit and left.unit != right.unit:
-        return RISKY if left.value == right.value else OTHER_NAME  # an unknown unit
-    shares = "share" in (left.kind, right.kind) and left.amount == right.amount  # 40% is 4 out of 10
-    if left.value != right.value and not shares:
-        return RIVAL
-    written = left.written and right.written and left.written != right.written
-    return RISKY if written else SAME
-
-
-def _denials(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
+def _denials(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
     """The same statement, affirmed and denied."""
     if ("not" in first.bounds) == ("not" in second.bounds):
         return None
-    plain_first, plain_second = first.content - DENYING, second.content - DENYING
+    denials = denying(other_language(expected.text))
+    plain_first, plain_second = first.content - denials, second.content - denials
     if not plain_first & plain_second:
         return None
     return RIVAL if plain_first == plain_second else RISKY
@@ -285,7 +205,7 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Rela
     if not (first.content and second.content) or first.bounds != second.bounds:
         return None
     if first.content <= second.content or second.content <= first.content:
-        if (first.dates and second.dates) or (first.counts and second.counts):
+        if first.values and second.values:
             return None
         if _is_other_name(first, second):
             return RISKY
@@ -296,7 +216,7 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Rela
             return SAME if not extra else RISKY if extra & _OPPOSED else CONTAINED
         return CONTAINED if first.stems <= second.stems or second.stems <= first.stems else RISKY
     for short, long in ((first, second), (second, first)):
-        if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and not _has_other_numbers(first, second):
+        if 2 <= len(short.capitals) <= 6 and short.capitals == long.initials and first.values == second.values:
             return CONTAINED
     if min(len(first.letters), len(second.letters)) >= MIN_LETTERS and not _is_other_name(first, second):
         if Levenshtein.normalized_similarity(first.letters, second.letters, score_cutoff=CLOSE) < CLOSE:
@@ -306,8 +226,4 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Rela
     return None
 
 
-def _has_other_numbers(first: ParsedAnswer, second: ParsedAnswer) -> bool:
-    return (first.counts, first.dates) != (second.counts, second.dates)
-
-
-_RULES = (_contrasts, _verdicts, _quantities, _denials, _lists, _names)
+_RULES = (_contrasts, _verdicts, _values, _denials, _lists, _names)

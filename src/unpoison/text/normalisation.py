@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from unpoison.text.tokens import UNSPACED, without_accents
 
-__all__ = ["Token", "fold_text", "lower_text", "separate_words", "squad", "tokens", "trim_text", "word_set"]
+__all__ = ["Token", "fold_text", "lower_text", "roman", "separate_words", "squad", "tokens", "trim_text", "word_set"]
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 """For `str.translate`: deletes ASCII punctuation."""
@@ -73,7 +73,7 @@ def fold_text(text: str) -> str:
     distinguish consonants. Linear time.
     """
     text = " ".join(text.replace("\u2019", "'").replace("\u2032", "'").replace("\u2033", '"').split())
-    text = _ROMAN.sub(lambda match: str(_roman(match[0])) if match[0] else "", text)
+    text = _ROMAN.sub(lambda match: str(roman(match[0])) if match[0] else "", text)
     text = _MARKED.sub(lambda match: "^" + unicodedata.normalize("NFKD", match[0]), _VULGAR.sub(" ", text))
     if text.isascii():  # of the marks below it can only contain "&"
         return " ".join(_DOTTED.sub(r"\1", text.lower().replace("&", " and ")).split())
@@ -85,7 +85,8 @@ def fold_text(text: str) -> str:
     return " ".join(_DOTTED.sub(r"\1", plain).split())
 
 
-def _roman(letters: str) -> int:
+def roman(letters: str) -> int:
+    """The value of a Roman numeral. Constant time."""
     values = [{"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}[letter] for letter in letters]
     return sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
 

@@ -1,7 +1,7 @@
 """The type of answer that a question asks for.
 
-`read_question` parses English, by question word and head noun. `wanted` finds the kind of value in ten languages ("how
-long", "Wann", "IBAN"), for `text.values`.
+`read_question` parses English, by question word and head noun. `wanted` finds the kind of value in twelve languages
+("how long", "Wann", "IBAN"), for `text.values`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from unpoison.text.lexicon import HAN, duration_unit
 from unpoison.text.sentences import STOP_WORDS, split, stem
-from unpoison.text.units import HAN, duration_unit
 
 __all__ = ["MAX_QUESTION_CHARS", "AnswerType", "Kind", "ParsedQuestion", "Wanted", "read_question", "wanted"]
 
@@ -20,7 +20,20 @@ AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "t
 """A name; a place; a point in time; a quantity; yes or no; anything else."""
 
 Kind: TypeAlias = Literal[
-    "iban", "phone", "code", "money", "share", "duration", "date", "clock", "number", "person", "place", ""
+    "iban",
+    "phone",
+    "code",
+    "money",
+    "share",
+    "duration",
+    "date",
+    "clock",
+    "weekday",
+    "daypart",
+    "number",
+    "person",
+    "place",
+    "",
 ]
 """`code` is an identifier of letters and digits, such as a VAT number; `number` has no known unit."""
 
@@ -162,7 +175,7 @@ class Wanted(NamedTuple):
 
 
 _HOW_MANY = re.compile(
-    r"\b(?:how many|wie ?viele?n?|combien d[e']|cuánt[oa]s|quant[iaeo]s?|hoeveel|ile)\s+(?P<unit>\w+)"
+    r"\b(?:how many|wie ?viele?n?|combien d[e']|cuánt[oa]s|quant[iaeo]s?|hoeveel|ile|сколько|kaç)\s+(?P<unit>\w+)"
 )
 _ASKED: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)"))  # type: ignore[misc]
@@ -175,15 +188,16 @@ _ASKED: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
         "duration": r"how (?:long|soon|quickly|fast)|(?:within|in) what time|timeout|notice period|retention|wie lange"
                     r"|(?:response|processing|delivery|lead|waiting|lease|recovery|repair) time|wie schnell"
                     r"|\w*frist|reaktionszeit|combien de temps|délai|préavis|cuánto tiempo|plazo|quanto tempo|hoe lang"
-                    r"|\w*termijn|prazo|jak długo|okres",
+                    r"|\w*termijn|prazo|jak długo|okres|как долго|срок|ne kadar sür\w+|süresi",
         "money": r"costs?|price|fee|kostet|kosten|preis|gebühr|prix|coûte|coût|precio|cuesta|cuestan|prezzo|costa"
-                 r"|costano|prijs|kost|preço|custa|cena|kosztuje",
-        "date": r"wann|quand|cuándo|quando|wanneer|kiedy|datum|fecha",
+                 r"|costano|prijs|kost|preço|custa|cena|kosztuje"
+                 r"|стоит|цена|стоимость|ücret\w*|fiyat\w*|ne kadar tut\w+|kaç para",
+        "date": r"wann|quand|cuándo|quando|wanneer|kiedy|datum|fecha|когда|ne zaman",
         "number": r"limit|maximum|minimum|percentage|capacity|voltage|(?:up|down) to (?:what|which)"
                   r"|wie (?:hoch|groß|schwer|lang|breit|tief|weit)|welche[mnrs]? \w*(?:gewicht|höhe|länge|breite|tiefe"
                   r"|geschwindigkeit|temperatur|leistung|spannung|druck|menge|anzahl|größe|kapazität|last|dosis)",
-        "person": r"wer|wem|wen|qui|quién(?:es)?|chi|quem|kto",
-        "place": r"wo|où|dónde|dove|waar|onde|gdzie",
+        "person": r"wer|wem|wen|qui|quién(?:es)?|chi|quem|kto|кто|kim",
+        "place": r"wo|où|dónde|dove|waar|onde|gdzie|где|nerede",
     }.items()
 )  # fmt: skip
 

@@ -1,15 +1,13 @@
-"""Units of measure and currencies: their kind, their factor to the base unit of the kind, and their system.
-
-Units of time also in nine other languages, for values in a text (`text.values`).
-"""
+"""Units of measure and currencies: their kind, their factor to the base unit of the kind, and their system."""
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["DURATIONS", "HAN", "HAN_TIMES", "MEASURES", "Quantity", "duration_unit", "near", "single", "to_count"]
+from unpoison.text.lexicon import phrases
+
+__all__ = ["CURRENCIES", "MEASURES", "Quantity", "near", "single", "to_count", "unit_name"]
 
 ROUNDED = Fraction(2, 100)
 """Maximum relative difference of equal measures in different systems, because conversions are rounded."""
@@ -29,6 +27,10 @@ class Quantity(NamedTuple):
     written: str = ""
 
 
+CURRENCIES = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "chf": "chf", "pln": "pln", "rub": "rub",
+              "try": "try", "cny": "cny"}  # fmt: skip
+"""The currency of each unit."""
+
 MEASURES: dict[str, tuple[str, Fraction, str]] = {
     name: (kind, Fraction(factor), system)
     for (kind, system), rows in {
@@ -36,12 +38,12 @@ MEASURES: dict[str, tuple[str, Fraction, str]] = {
                                "0.01", "mm millimeter millimetre": "0.001"},
         ("length", "imperial"): {"mi mile": "1609.344", "yd yard": "0.9144", "ft foot feet": "0.3048",
                                  "in inch inches": "0.0254"},
-        ("mass", "metric"): {"kg kilogram kilo": "1000", "g gram gramme": "1", "mg milligram": "0.001",
-                             "mcg ug μg microgram": "0.000001", "t tonne": "1000000"},
+        ("mass", "metric"): {"kg kilogram kilo": "1000", "g gram gramme gramm": "1", "mg milligram": "0.001",
+                             "mcg ug μg µg microgram": "0.000001", "t tonne": "1000000"},
         ("mass", "imperial"): {"lb lbs pound": "453.59237", "oz ounce": "28.349523125", "ton": "907184.74"},
-        ("time", "clock"): {"ms millisecond": "0.001", "s second sec": "1", "minute min": "60", "hour hr h": "3600",
+        ("time", "clock"): {"ms": "0.001", "second": "1", "minute": "60", "hour": "3600",
                             "day": "86400", "week": "604800", "fortnight": "1209600"},
-        ("time", "calendar"): {"month": "2629800", "year yr": "31557600", "decade": "315576000",
+        ("time", "calendar"): {"month": "2629800", "year": "31557600", "decade": "315576000",
                                "century centuries": "3155760000"},
         ("volume", "metric"): {"l liter litre": "1", "ml milliliter millilitre": "0.001", "cl": "0.01", "dl": "0.1"},
         ("volume", "imperial"): {"gallon gal": "3.785411784", "quart": "0.946352946", "pint": "0.473176473"},
@@ -52,12 +54,10 @@ MEASURES: dict[str, tuple[str, Fraction, str]] = {
         ("length/time", "imperial"): {"mph": "0.44704"},
         ("length/time", "metric"): {"kph kmh": "5/18"},
         ("length/time", "sea"): {"knot": "463/900"},
-        ("share", "share"): {"% percent": "1/100"},
-        ("usd", "usd"): {"$ dollar usd": "1", "cent": "0.01"},
-        ("eur", "eur"): {"€ euro eur": "1"},
-        ("gbp", "gbp"): {"£ gbp sterling": "1", "pence": "0.01"},
-        ("jpy", "jpy"): {"¥ yen jpy": "1"},
-        ("inr", "inr"): {"₹ rupee inr": "1"},
+        ("share", "share"): {"%": "1/100"},
+        **{(kind, kind): {sign: "1"} for sign, kind in CURRENCIES.items()},
+        ("usd", "usd"): {"$": "1", "cent": "0.01"},
+        ("gbp", "gbp"): {"£": "1", "pence": "0.01"},
     }.items()
     for names, factor in rows.items()
     for name in names.split()
@@ -70,6 +70,12 @@ def single(word: str) -> str:
     if word in MEASURES:
         return word
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def unit_name(word: str) -> str:
+    """The name in `MEASURES` of the unit that a folded word names in any of the languages; "" if none."""
+    named = phrases("units").get(word) or single(word)
+    return named if named in MEASURES or named == "time" else ""
 
 
 def to_count(value: Fraction, unit: str) -> Quantity:
@@ -92,38 +98,3 @@ def near(left: Quantity, right: Quantity) -> bool:
     if left.system == right.system:
         return left.amount == right.amount
     return abs(left.amount - right.amount) <= ROUNDED * max(abs(left.amount), abs(right.amount))
-
-
-DURATIONS = {
-    "ms": r"ms|milliseconds?|millisekunden?",
-    "second": r"s|secs?|seconds?|sekunden?|segundos?|secondes?|second[oi]|seconden|sekund[yę]?",
-    "minute": r"mins?|minutes?|minuten?|minutos?|minut[oiayę]?",
-    "hour": r"h|hrs?|hours?|stunden?|std|horas?|heures?|or[ae]|uur|uren|godzin[ayę]?",
-    "day": r"days?|\w{0,20}tage?n?|d[ií]as?|jours?|giorn[oi]|dag(?:en)?|werkdagen|dni|dzień",
-    "week": r"weeks?|wochen?|semanas?|semaines?|settiman[ae]|weken|tygodni[ea]?|tydzień",
-    "month": r"months?|monat(?:en?|s)?|mes(?:es)?|mois|mes[ei]|maand(?:en)?|miesiąc[ea]?|miesięcy",
-    "year": r"years?|yrs?|jahre?n?|años?|ans?|années?|ann[oi]|jaar|jaren|anos?|lata?|rok",
-}
-"""The words for a unit of time in eight languages, as regular expressions."""
-
-_DURATION = re.compile("|".join(f"(?P<{name}>{words})" for name, words in DURATIONS.items()), re.IGNORECASE)
-
-HAN = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-"""Chinese and Japanese, which put no space between words."""
-
-HAN_TIMES = {
-    "second": "秒钟|秒鐘|秒間?",
-    "minute": "分钟|分鐘|分間?",
-    "hour": "小时|小時|时间|時間",
-    "day": "天|个工作日|工作日|営業日|日間?",
-    "week": "周|星期|週間?",
-    "month": "月間?",
-    "year": "年間?",
-}
-_HAN_DURATION = re.compile("|".join(f"(?P<{name}>{words})" for name, words in HAN_TIMES.items()))
-
-
-def duration_unit(word: str) -> str:
-    """The unit that a word of any of the languages names; "" if none."""
-    match = _DURATION.fullmatch(word) or _HAN_DURATION.fullmatch(word.lstrip("个個ヶかカ箇"))
-    return "" if match is None else match.lastgroup or ""

@@ -1,40 +1,51 @@
-"""Typed values: durations, dates, sums of money, account and phone numbers, names, in ten languages.
+"""Compares typed values, and finds the value that answers a question.
 
-A question asks for a kind of value ("how long", "Wann", "IBAN"), and a text contains values of some kinds. Only values
-of one kind can contradict each other. Digits are read in any language; number words and units in English, German,
-Spanish, French, Italian, Dutch, Portuguese, Polish, Chinese and Japanese; names only if a question in a language other
-than English asks for a person or a place, because the readers know English names. Rules only, linear time.
+A question asks for a kind of value ("how long", "Wann", "IBAN"), and a text contains values of some kinds
+(`text.value_reader`). Only values of one kind can contradict each other. Two values are equal if everything about them
+agrees, compatible if only one of them has a part, and rivals if a part differs.
 """
 
 from __future__ import annotations
 
 import re
-from fractions import Fraction
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, Literal, TypeAlias
 
 from unpoison.text.languages import FUNCTION_WORDS, other_language
 from unpoison.text.questions import MAX_QUESTION_CHARS, Kind, Wanted
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
-from unpoison.text.units import DURATIONS, HAN, HAN_TIMES, Quantity, duration_unit, near, to_count
+from unpoison.text.units import Quantity, near
+from unpoison.text.value_reader import HALVES, MAX_CHARS, Value, values
 
-__all__ = ["agree", "answers_kind", "find_value", "question_coverage", "several", "values", "without_values"]
+__all__ = [
+    "Verdict",
+    "agree",
+    "answers_kind",
+    "compare_all",
+    "find_value",
+    "one_of_each",
+    "question_coverage",
+    "several",
+    "values",
+    "without_values",
+]
 
-MAX_CHARS = 20_000
-"""Maximum characters of a text that are searched."""
+Verdict: TypeAlias = Literal["equal", "compatible", "open", "risky", "rival"]
+"""`open`: both can be right ("more than 5" and "7"); `risky`: probably rivals."""
 
 FITTING: dict[str, frozenset[str]] = {
     "money": frozenset(("money", "number", "share")),
     "duration": frozenset(("duration", "number")),
-    "date": frozenset(("date", "clock", "duration", "number")),
+    "date": frozenset(("date", "clock", "weekday", "daypart", "duration", "number")),
     "code": frozenset(("code", "number", "phone")),
     "number": frozenset(("number", "money", "share", "duration", "clock")),
 }
 """The kinds that answer a question for a kind; by default only the kind itself."""
 
 _ALSO_FOUND: dict[str, frozenset[str]] = {
-    "date": frozenset(("clock", "duration")),
+    "date": frozenset(("clock", "weekday", "duration")),
     "number": FITTING["number"],
 }
 """Of these, the kinds to search for in a passage without a value of the kind itself."""
@@ -53,179 +64,31 @@ _NAMES = {
 }
 """Names of people and streets, for questions in a language other than English."""
 
-_NUMBER_WORDS = {
-    word: value
-    for names in (
-        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty", "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn",
-        "uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
-        "_ deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze",
-        "_ due tre quattro cinque sei sette otto nove dieci undici dodici", "_ dois três quatro cinco seis sete oito "
-        "nove dez onze doze", "_ twee drie vier vijf zes zeven acht negen tien elf twaalf",
-        "jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć",
-    )
-    for value, word in enumerate(names.split(), 1)
-} | {"duas": 2, "dwóch": 2, "trzech": 3, "thirty": 30, "sixty": 60, "ninety": 90}  # fmt: skip
-
-_MONTHS = {
-    prefix: number
-    for number, prefixes in enumerate(
-        ("jan ene gen sty", "feb fév fev lut", "mar mär mrt", "apr avr abr kwi", "may mai may mag mei maj",
-         "jun jui giu cze", "jul juil lug lip", "aug aoû ago sie", "sep set wrz", "oct okt ott out paź",
-         "nov lis", "dec dez déc dic gru"), 1)
-    for prefix in prefixes.split()
-}  # fmt: skip
-_MONTH_WORD = (
-    r"jan(?:uary|uar|vier|eiro|uari)?|enero|gennaio|stycznia|feb(?:ruary|ruar|rero|braio|ruari)?|février|fevereiro|"
-    r"lutego|mar(?:ch|s|zo|ço|ca)?|märz|maart|apr(?:il|ile)?|avril|abril|kwietnia|may|mai|mayo|maggio|maio|mei|maja|"
-    r"june?|juni|juin|junio|giugno|junho|czerwca|july?|juli|juillet|julio|luglio|julho|lipca|aug(?:ust|ustus)?|août|"
-    r"agosto|sierpnia|sept?(?:ember|embre|tembre|iembre)?|settembre|setembro|września|o[ck]t(?:ober|obre)?|octubre|"
-    r"ottobre|outubro|października|nov(?:ember|embre|iembre|embro)?|listopada|de[cz](?:ember|embre|embro)?|décembre|"
-    r"diciembre|dicembre|grudnia"
-)
-_NUMBER = rf"(?:\d[\d,.\u202f']{{0,20}}\d|\d|\b(?:{'|'.join(sorted(_NUMBER_WORDS, key=len, reverse=True))})\b)"
-_ONE = (
-    r"\b(?:(?:(?<=within\s)|(?<=after\s)|(?<=for\s)|(?<=about\s)|(?<=only\s)|(?<=until\s))an?"
-    r"|eine[mnrs]?|ein|une?|una|um|uma|een|jedn[aąe]j?)\b"
-)
-"""An article that means one before a unit; in English only after some words, because "a year" is also a rate."""
-_CURRENCY = r"€|\$|£|¥|eur(?:os?)?|usd|dollars?|gbp|pounds?|chf|franken|francs?|yen|jpy|pln|zł(?:otych)?"
-_PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, flags))  # type: ignore[misc]
-    for kind, pattern, flags in (
-        ("iban", r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,3})?\b", 0),
-        ("date", r"\b(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)\b", 0),
-        ("date", r"\b(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>\d{4})\b", 0),
-        ("date", rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?\s(?:de\s|of\s)?(?P<month>{_MONTH_WORD})\b\.?"
-                 rf"(?:,?\s(?:de\s)?(?P<y>\d{{4}}))?", re.IGNORECASE),
-        ("date", rf"\b(?P<month>{_MONTH_WORD})\.?\s(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s(?P<y>\d{{4}}))?",
-         re.IGNORECASE),
-        ("date", rf"\b(?P<month>{_MONTH_WORD})\.?\s(?:de\s)?(?P<y>\d{{4}})\b", re.IGNORECASE),
-        ("money", rf"(?:(?:{_CURRENCY})\s?(?P<n>\d[\d,.']{{0,20}}\d|\d)|(?P<v>{_NUMBER})\s?(?:{_CURRENCY})(?!\w))",
-         re.IGNORECASE),
-        ("share", rf"(?P<n>{_NUMBER})\s?(?:%|percent\b|per cent\b|prozent\b|por ?ciento\b|pour ?cent\b|procent)",
-         re.IGNORECASE),
-        ("clock", r"\b(?P<hour>[01]?\d|2[0-4])(?:[:.](?P<minute>[0-5]\d))?"
-                  r"\s?(?:uhr\b|o'clock\b|(?P<half>[ap])\.?m\b\.?)", re.IGNORECASE),
-        ("clock", r"\b(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)\b", 0),
-        ("duration", rf"(?P<n>{_NUMBER}|{_ONE})[\s-](?:(?:working|business|calendar|full|whole|volle)\s)?"
-                     rf"(?P<unit>{'|'.join(DURATIONS.values())})(?!\w)", re.IGNORECASE),
-        ("phone", r"(?<![\w.])(?:\+\d{1,3}|\(?0\d{1,5}\)?)[\s/()-]{0,2}\d[\d\s/()-]{4,16}\d\b", 0),
-        ("code", r"\b(?=[A-Z0-9-]{0,30}\d{3})(?=[A-Z0-9-]{0,30}[A-Z])[A-Z0-9][A-Z0-9-]{4,30}[A-Z0-9]\b", 0),
-        ("number", rf"(?<![§\d])(?<!§\s)(?<![A-Za-z]-){_NUMBER}", re.IGNORECASE),
-    )
-)  # fmt: skip
-
-
-_HAN_DIGITS = "零一二三四五六七八九"
-_HAN_NUMBER = r"(?:\d[\d,.]{0,20}\d|\d|[一二两三四五六七八九]?十[一二三四五六七八九]?|[一二两三四五六七八九])"
-_HAN_PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))  # type: ignore[misc]
-    for kind, pattern in (
-        ("date", r"(?:(?P<y>\d{4})\s?年\s?)?(?P<m>\d{1,2})\s?月\s?(?P<d>\d{1,2})\s?[日号號]"),
-        ("date", r"(?P<y>\d{4})\s?年(?:\s?(?P<m>\d{1,2})\s?月)?(?P<d>\b\B)?"),
-        ("money", rf"(?P<n>{_HAN_NUMBER})\s?(?:元|円|圆|圓|日元|美元|欧元|歐元|ユーロ|ドル)"),
-        ("clock", r"(?P<hour>[01]?\d|2[0-4])\s?[点點时時](?!间|間)(?:\s?(?P<minute>[0-5]?\d)\s?分)?"),
-        ("duration", rf"(?P<n>{_HAN_NUMBER})\s?(?P<unit>(?:个|個|ヶ|か|カ|箇)月間?|{'|'.join(HAN_TIMES.values())})"),
-    )
-)
-"""Chinese and Japanese, which put no space between words."""
-
-
-class Value(NamedTuple):
-    """A value in a text.
-
-    Attributes:
-        kind: Its kind.
-        start, end: Its position.
-        key: Its normalised value: a `Quantity`, (year, month, day), or its characters.
-        unit: Of a duration.
-    """
-
-    kind: Kind
-    start: int
-    end: int
-    key: Quantity | tuple[int | None, ...] | str
-    unit: str = ""
-
-
-def values(text: str) -> tuple[Value, ...]:
-    """The values of a text, in order and without overlap; more specific kinds take precedence."""
-    return _values(text[:MAX_CHARS])
-
-
-@lru_cache(maxsize=4096)
-def _values(text: str) -> tuple[Value, ...]:
-    found: list[Value] = []
-    taken = bytearray(len(text))
-    for kind, pattern in (*_HAN_PATTERNS, *_PATTERNS) if HAN.search(text) else _PATTERNS:
-        for match in pattern.finditer(text):
-            if any(taken[match.start() : match.end()]):
-                continue
-            taken[match.start() : match.end()] = b"\1" * (match.end() - match.start())
-            found.append(_value(kind, match))
-    return tuple(sorted(found, key=lambda value: value.start))
-
-
-def _value(kind: Kind, match: re.Match[str]) -> Value:
-    groups, start, end = match.groupdict(), match.start(), match.end()
-    if kind == "date":
-        month = groups.get("m") or (_month(groups["month"]) if groups.get("month") else None)
-        key = tuple(None if part is None else int(part) for part in (groups.get("y"), month, groups.get("d")))
-        return Value(kind, start, end, key)
-    if kind == "clock":
-        hour, half = int(groups["hour"]), (groups.get("half") or "").lower()
-        hour = hour % 12 + 12 * (half == "p") if half else hour
-        return Value(kind, start, end, (hour, int(groups.get("minute") or 0)))
-    if kind in ("money", "share", "number"):
-        number = groups.get("n") or groups.get("v") or match[0]
-        amount = _number(number)
-        return Value(kind, start, end, Quantity(amount, kind, amount))
-    if kind == "duration":
-        unit = duration_unit(groups["unit"])
-        return Value(kind, start, end, to_count(_number(groups["n"]), unit), unit)
-    return Value(kind, start, end, re.sub(r"[\s/()-]", "", match[0]))
-
-
-def _month(word: str) -> int:
-    lowered = word.lower()
-    return next(_MONTHS[lowered[:size]] for size in (4, 3) if lowered[:size] in _MONTHS)
-
-
-def _number(text: str) -> Fraction:
-    """Read a number: `1,000` and `1.000` are a thousand, `8,50` and `8.5` are not."""
-    if text.lower() in _NUMBER_WORDS:
-        return Fraction(_NUMBER_WORDS[text.lower()])
-    if HAN.match(text):
-        tens, ten, ones = text.replace("两", "二").rpartition("十")
-        high = 10 * _HAN_DIGITS.index(tens or "一") if ten else 0
-        return Fraction(high + (_HAN_DIGITS.index(ones) if ones else 0))
-    if not any(map(str.isdigit, text)):
-        return Fraction(1)  # an article
-    plain = re.sub(r"[.,\u202f'](?=\d{3}(?:\D|$))", "", text.strip(".,"))
-    parts = re.split(r"[.,\u202f']", plain)
-    return Fraction(".".join(parts) if len(parts) == 2 else "".join(parts))
-
 
 def answers_kind(answer: str, kind: Kind) -> bool | None:
     """Whether an answer contains a value of a kind; None if its words leave that open ("for ever", "free")."""
     if not kind or kind in _NAMES:
         return None
-    found = {value.kind for value in values(answer)}
+    found = {value.kind for value in values(answer)} - {"weekday", "daypart"}  # "every Tuesday" answers by its hour
     if kind in found or (found and found <= FITTING.get(kind, frozenset((kind,)))):
         return True
     return False if found or kind in ("iban", "phone", "code") else None
 
 
-def agree(left: str, right: str, kind: Kind, question: str = "") -> bool | None:
-    """Whether two answers have the same value of a kind, or one has a value that is among the other's.
+def agree(left: str, right: str, kind: Kind, question: str = "") -> Verdict | None:
+    """How the values of a kind of two answers are related, or the one value of an answer to the nearest of several.
 
     None if one has no such value, or both have several. Values in the question do not count.
     """
     few, many = sorted((_fitting(left, kind, question), _fitting(right, kind, question)), key=len)
-    if not kind or len(few) != 1:
+    if not kind or not one_of_each(few):
         return None
-    return any(_same(few[0], value) for value in many)
+    nearest = [
+        max((compare(value, other) for other in many if _group(other) == _group(value)), key=RANK.__getitem__)
+        for value in few
+        if any(_group(other) == _group(value) for other in many)
+    ]
+    return min(nearest, key=RANK.__getitem__, default=None)
 
 
 def several(answer: str, kind: Kind, question: str = "") -> bool:
@@ -234,11 +97,18 @@ def several(answer: str, kind: Kind, question: str = "") -> bool:
 
 
 def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
-    """The values of a kind; if there are none, values of fitting kinds."""
+    """The values of a kind; if there are none, values of fitting kinds. A noun after a number is no unit here."""
     named = {question[value.start : value.end] for value in values(question)}
-    found = [value for value in values(answer) if answer[value.start : value.end] not in named]
+    found = [_bare(value) for value in values(answer) if answer[value.start : value.end] not in named]
     exact = [value for value in found if value.kind == kind and kind != "number"]
     return exact or [value for value in found if value.kind in FITTING.get(kind, ())]
+
+
+def _bare(value: Value) -> Value:
+    """A value without a unit that is no measure."""
+    key = value.key
+    plain = isinstance(key, Quantity) and bool(key.unit) and not key.kind and key.unit != "time"
+    return value._replace(key=Quantity(key.value, "", key.value)) if plain and isinstance(key, Quantity) else value
 
 
 def without_values(text: str, answer: str) -> str:
@@ -251,13 +121,161 @@ def without_values(text: str, answer: str) -> str:
 
 
 def _same(left: Value, right: Value) -> bool:
+    """Whether two values are the same but for what qualifies them."""
+    return _group(left) == _group(right) and _compare_keys(left, right) in ("equal", "compatible")
+
+
+_SIDES = (
+    (frozenset(("more", "least")), frozenset(("less", "most", "within"))),
+    (frozenset(("before", "until")), frozenset(("after", "since", "least"))),
+    (frozenset(("after",)), frozenset(("within", "before", "until"))),
+)
+
+
+def compare(left: Value, right: Value) -> Verdict:
+    """Two values of one kind: equal if all parts agree, compatible if one has a part more, rivals if one differs."""
+    core = _compare_keys(left, right)
+    bounds = _compare_bounds(left, right)
+    if core in ("rival", "risky"):
+        bounded = any(v.part("bound") in ("more", "less", "least", "most", "before", "after") for v in (left, right))
+        return "open" if core == "rival" and bounded and bounds == "compatible" and not _excluded(left, right) else core
+    mine, theirs = (dict(value.parts) for value in (left, right))
+    differing = {name for name in mine.keys() & theirs.keys() if mine[name] != theirs[name]} - {"bound"}
+    if differing or bounds == "rival":
+        return "rival"
+    if bounds == "risky" or ("range" in mine) != ("range" in theirs) or ("decade" in mine) != ("decade" in theirs):
+        return "risky"
+    missing = (mine.keys() ^ theirs.keys()) - {"order", "half"}
+    return "compatible" if core == "compatible" or missing else core
+
+
+def _compare_bounds(left: Value, right: Value) -> Verdict:
+    first, second = left.part("bound"), right.part("bound")
+    if first == second:
+        return "equal"
+    if not (first and second):
+        return "compatible"
+    if any((first in a and second in b) or (first in b and second in a) for a, b in _SIDES):
+        return "rival"
+    return "compatible" if {first, second} in ({"most", "within"}, {"least", "since"}, {"until", "before"},
+                                               {"until", "most"}, {"after", "since"}) else "risky"  # fmt: skip
+
+
+def _excluded(left: Value, right: Value) -> bool:
+    """Whether one value is outside of the bound of the other, or both have bounds."""
+    for bounded, plain in ((left, right), (right, left)):
+        bound, mine, its = bounded.part("bound"), _order(bounded), _order(plain)
+        if bound and not plain.part("bound") and mine[0] == its[0]:
+            lower = bound in ("more", "least", "after", "since")
+            return its[1] < mine[1] if lower else its[1] > mine[1]
+    return bool(left.part("bound") and right.part("bound"))
+
+
+def _order(value: Value) -> tuple[str, tuple[Any, ...]]:
+    """What values can be ordered with this one, and its place among them."""
+    if isinstance(value.key, Quantity):
+        return value.key.kind or value.key.unit, (value.key.amount,)
+    return f"{value.kind} {[part is None for part in value.key]}", tuple(part or 0 for part in value.key)
+
+
+def _compare_keys(left: Value, right: Value) -> Verdict:
     first, second = left.key, right.key
     if isinstance(first, Quantity) and isinstance(second, Quantity):
-        bare = "number" in (left.kind, right.kind)  # "45" repeats "45 minutes"
-        return near(first, second) or (bare and first.value == second.value)
-    if left.kind == right.kind == "date" and isinstance(first, tuple) and isinstance(second, tuple):
-        return all(a == b for a, b in zip(first, second, strict=True) if a is not None and b is not None)
-    return first == second
+        return _compare_counts(first, second)
+    if left.kind == right.kind == "date":
+        return _compare_dates(left, right)
+    if left.kind == right.kind == "clock":
+        return _compare_times(left, right)
+    if left.kind == right.kind == "daypart" and {"am", "pm"} & {first, second} and first != second:
+        return "compatible" if HALVES[str(first)] == HALVES[str(second)] else "rival"
+    return "equal" if first == second else "rival"
+
+
+def _compare_times(left: Value, right: Value) -> Verdict:
+    """Times of day; one whose half of the day is open is compatible with both."""
+    first, second = (int(value.key[0] or 0) for value in (left, right))
+    halves = left.part("half"), right.part("half")
+    if first == second:
+        return "equal"
+    return "compatible" if (halves[0] or halves[1]) and first % 720 == second % 720 else "rival"
+
+
+def _compare_dates(left: Value, right: Value) -> Verdict:
+    """Dates agree if all parts given by both agree, and one gives all parts of the other."""
+    first, second = left.key, right.key
+    given, also_given = ([x is not None for x in date] for date in (first, second))
+    nested = all(a <= b for a, b in zip(given, also_given, strict=True)) or all(
+        a >= b for a, b in zip(given, also_given, strict=True)
+    )
+    agree = all(a == b for a, b in zip(first, second, strict=True) if a is not None and b is not None)
+    swapped = left.part("order") or right.part("order")
+    if agree and nested and (not swapped or left.part("order") == right.part("order")):
+        return "equal" if given == also_given else "compatible"
+    turned = [
+        (key[0], key[2], key[1]) if value.part("order") else key for value, key in ((left, first), (right, second))
+    ]
+    if swapped and (turned[0] == second or turned[1] == first or first == second):
+        return "open"  # 3/4/2020 is a day in March or April
+    return "risky" if agree else "rival"
+
+
+def _compare_counts(left: Quantity, right: Quantity) -> Verdict:
+    """Measures are converted; other units must be equal, or missing in one."""
+    if left.kind and right.kind:
+        if {left.unit, right.unit} == {"£", "pound"}:
+            return "equal" if left.value == right.value else "rival"
+        return "equal" if left.kind == right.kind and near(left, right) else "rival"
+    if left.unit and right.unit and left.unit != right.unit:
+        degrees = left.unit.startswith("degree") and right.unit.startswith("degree")
+        if degrees and "degree" in (left.unit, right.unit):
+            return "compatible" if left.value == right.value else "rival"
+        return "rival" if degrees or left.value != right.value else "risky"  # an unknown unit
+    shares = "share" in (left.kind, right.kind) and left.amount == right.amount  # 40% is .4
+    if left.value != right.value and not shares:
+        return "rival"
+    return "risky" if left.written and right.written and left.written != right.written else "equal"
+
+
+RANK: dict[Verdict, int] = {"rival": 0, "risky": 1, "open": 2, "compatible": 3, "equal": 4}
+
+
+def compare_all(left: Sequence[Value], right: Sequence[Value]) -> Verdict | None:
+    """The relation of the values of two answers, by kind and matched in pairs; None if they have no kind in common."""
+    kinds = {_group(value) for value in left} & {_group(value) for value in right}
+    if not kinds:
+        times = all(any(_group(v) in _TEMPORAL for v in side) for side in (left, right))
+        return "open" if times else None
+    worst: Verdict = "equal"
+    for kind in kinds:
+        sides = [[value for value in side if _group(value) == kind][:32] for side in (left, right)]
+        worst = min(worst, _match(*sorted(sides, key=len)), key=RANK.__getitem__)
+    if worst == "equal" and {_group(value) for value in left} != {_group(value) for value in right}:
+        return "compatible"
+    return worst
+
+
+_TEMPORAL = frozenset(("date", "weekday", "clock", "daypart"))
+
+
+def _group(value: Value) -> str:
+    return "count" if isinstance(value.key, Quantity) else value.kind
+
+
+def one_of_each(found: Sequence[Value]) -> bool:
+    """Whether no two values are of one kind."""
+    return len({_group(value) for value in found}) == len(found)
+
+
+def _match(few: list[Value], many: list[Value]) -> Verdict:
+    """A subset of the values may be another answer."""
+    even, rest = len(few) == len(many), list(many)
+    worst: Verdict = "equal"
+    for value in few:
+        verdicts = [compare(value, candidate) for candidate in rest]
+        best = max(verdicts, key=RANK.__getitem__)
+        worst = min(worst, best, key=RANK.__getitem__)
+        rest.pop(verdicts.index(best))
+    return worst if even or worst == "rival" else "risky"
 
 
 def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float] | None:

@@ -33,6 +33,7 @@ __all__ = [
     "dense_search",
     "frequent_sources",
     "hybrid_search",
+    "look_alike",
     "poison_candidates",
     "pool",
     "prepend",
@@ -229,6 +230,9 @@ def _at_least_one(k: int) -> int:
 HONEST = 100
 """Questions for which a sleeper source was retrieved and truthful before it lies."""
 
+RULES = ("one", "each", "page", "user", "lookalike", "quote")
+"""Whom the attacker may be, beside `known:N` and `sleepers:N`."""
+
 _KNOWN = re.compile(r"known:([1-9][0-9]{0,2})\Z")
 _SLEEPERS = re.compile(r"sleepers:([1-9][0-9]{0,2})\Z")
 
@@ -239,9 +243,9 @@ def check_owned(owned: str) -> str:
     Raises:
         OptionError: No such rule.
     """
-    if owned in ("", "one", "each") or _KNOWN.match(owned) or _SLEEPERS.match(owned):
+    if owned in ("", *RULES) or _KNOWN.match(owned) or _SLEEPERS.match(owned):
         return owned
-    raise OptionError(f"owned must be one, each, known:N or sleepers:N (such as known:3), got {clip(owned)}")
+    raise OptionError(f"owned must be {', '.join(RULES)}, known:N or sleepers:N (such as known:3), got {clip(owned)}")
 
 
 def sleepers(owned: str) -> tuple[str, ...]:
@@ -283,8 +287,10 @@ def with_owners(
 
     Args:
         owned: `one` new source for all of them, `each` a new one for every text, `known:N` N sources that were seen for
-            other questions, in turn, `sleepers:N` N of the attacker's own that were honest long enough to be known; ""
-            leaves them as they are.
+            other questions, in turn, `sleepers:N` N of the attacker's own that were honest long enough to be known;
+            `page` the page of the question's first passage, `user` one user of a host where everybody writes,
+            `lookalike` a domain that looks like that of the first passage, `quote` a new source for every text, which
+            quotes the first passage's source; "" leaves them as they are.
         example: The question.
         poisons: Its planted texts.
         known: Addresses of established sources, from `frequent_sources`.
@@ -300,17 +306,39 @@ def with_owners(
     name = f"{draw.randrange(16**8):08x}"
     match = _KNOWN.match(owned)
     taken = _sample_sources(draw, known, int(match[1])) if match else []
+    own = next((each.passage for each in example.passages if each.label != "poison" and each.passage.origin), None)
     held = []
     for number, candidate in enumerate(poisons):
-        if names := sleepers(owned):
+        passage = candidate.passage
+        if own is not None and owned in ("page", "lookalike", "quote"):
+            passage, address = _beside(owned, own, passage, f"{name}-{number}")
+        elif owned == "user":
+            address = f"https://medium.com/@{name}/{number}"
+        elif names := sleepers(owned):
             address = f"https://{names[number % len(names)]}/{name}-{number}"
         elif taken:
             address = f"{taken[number % len(taken)].rstrip('/')}/{name}-{number}"
         else:
             address = f"https://{name}{f'-{number}' if owned == 'each' else ''}.example/{number}"
-        passage = replace(candidate.passage, source=address, metadata={})
+        passage = replace(passage, source=address, metadata={})
         held.append(replace(candidate, passage=passage))
     return tuple(held)
+
+
+def _beside(owned: str, own: Passage, lie: Passage, name: str) -> tuple[Passage, str]:
+    """A planted text and its address, by an attacker who takes over, imitates or quotes the source of a passage."""
+    if owned == "page":
+        return lie, own.source or ""
+    if owned == "lookalike":
+        return lie, f"https://{look_alike(own.origin)}/{name}"
+    return replace(lie, text=f"As {own.origin} reports: {lie.text}"), f"https://{name}.example/"
+
+
+def look_alike(origin: str) -> str:
+    """A domain that looks like another one: cnn.com as cnnn.com, google.com as g00gle.com."""
+    label, dot, rest = origin.partition("/")[0].partition(".")
+    other = label.replace("o", "0").replace("l", "1")
+    return f"{other if other != label else label + label[-1]}{dot}{rest}"
 
 
 def _sample_sources(draw: Random, known: Sequence[str], count: int) -> list[str]:

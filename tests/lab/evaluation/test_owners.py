@@ -8,7 +8,7 @@ from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
 from unpoison_lab.evaluation.contexts import Candidate
 from unpoison_lab.evaluation.examples import Example
-from unpoison_lab.evaluation.injection import frequent_sources, with_owners
+from unpoison_lab.evaluation.injection import frequent_sources, look_alike, with_owners
 from unpoison_lab.evaluation.measures import measure
 from unpoison_lab.evaluation.runs import Record
 from unpoison_lab.evaluation.scenarios import Scenario
@@ -55,9 +55,21 @@ def test_sleepers_are_the_attackers_own_and_were_honest_before(tmp_path):
     assert known.trust("sleeper-2.example") < 0.1
 
 
+def test_a_page_is_taken_over_imitated_or_quoted():
+    assert origins("page") == ["a.com"] * 4
+    assert origins("lookalike") == ["aa.com"] * 4
+    assert look_alike("google.com") == "g00g1e.com"
+    assert len(set(origins("user"))) == 1 and origins("user")[0].startswith("medium.com/@")
+    quoted = with_owners("quote", EXAMPLES[0], POISON, (), 0)
+    assert [c.passage.text for c in quoted[:1]] == ["As a.com reports: lie 0"]
+    assert len({c.passage.origin for c in quoted}) == 4
+
+
 @pytest.mark.parametrize("owned", ["two", "known", "known:0", "known:1000"])
 def test_a_wrong_rule_is_an_error(owned: str):
-    with pytest.raises(OptionError, match="owned must be one, each, known:N or sleepers:N"):
+    with pytest.raises(
+        OptionError, match="owned must be one, each, page, user, lookalike, quote, known:N or sleepers:N"
+    ):
         Scenario("sample", owned=owned)
 
 

@@ -4,6 +4,8 @@
 2. A source adds to a claim once, by its surest passage: its trust times the confidence of that passage.
 3. If sources that count answer at all, no other source has weight: claims of others only, that contradict one of
    theirs, are outvoted, however much the counting sources disagree among themselves.
+   Exception: one source that counts by its history alone may be a sleeper, and three fresh sources with one claim
+   dispute it.
 4. A claim with nearly the weight of the heaviest, that contradicts it, disputes it; a source that makes both adds
    nothing to the heaviest.
 
@@ -16,7 +18,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -31,7 +33,7 @@ from unpoison.models.prompts import answer_prompt
 from unpoison.models.requests import Flow, generate, relate
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
-from unpoison.text.answers import COMPATIBLE, RIVAL, SAME, Relation, relation
+from unpoison.text.answers import BY_VALUES, COMPATIBLE, RIVAL, Relation, relation
 from unpoison.text.questions import wanted
 from unpoison.text.replies import informative
 from unpoison.text.values import agree, answers_kind, question_coverage, several, values
@@ -57,6 +59,9 @@ SHARE = 2 / 3
 LIKELY = 0.5
 """Minimum probability at which two answers are the same, or rivals."""
 
+CROWD = 3
+"""Number of fresh sources with one claim that a single source, known by its history alone, does not outvote."""
+
 ROUNDING = 1e-9
 """Maximum error of a sum of weights."""
 
@@ -76,6 +81,7 @@ class Findings(NamedTuple):
         claims: The heaviest first.
         status: See `Status`.
         rivals: Positions in `claims` of those that dispute the first.
+        doubtful: Positions of those that would dispute it, had they been read with certainty.
         outvoted: Positions in `claims` of those without a counting source, each with the position of the heaviest claim
             of counting sources that it contradicts.
         guarantee: The number of sources that an attacker may control without changing that the first claim leads
@@ -89,6 +95,7 @@ class Findings(NamedTuple):
     claims: tuple[Claim, ...] = ()
     status: Status = "none"
     rivals: tuple[int, ...] = ()
+    doubtful: tuple[int, ...] = ()
     outvoted: Mapping[int, int] = MappingProxyType({})
     guarantee: int | None = 0
     counted: bool = False
@@ -132,10 +139,13 @@ def claims_of(
     order = sorted(members, key=lambda lead: (*ballot.rank(members[lead]), ranked.index(lead)))
     claims = tuple(ballot.claim(wording[lead], members[lead]) for lead in order)
     first = order[0]
-    rival = {pair for pair, relative in related.items() if relative.rival >= LIKELY}
+    rival = _rivals(groups, related)
     against = [n for n, lead in enumerate(order) if n and frozenset((first, lead)) in rival]
     sure = [n for n in against if ballot.sure(members[order[n]])]
-    heavy = [n for n in sure if ballot.disputes(members[order[n]], members[first])]
+    crowds = [n for n, lead in enumerate(order) if ballot.crowd(members[lead]) >= CROWD]
+    sleeper = [ballot.by_history_alone(members[lead]) for lead in order]
+    heavy = [n for n in sure if ballot.disputes(members[order[n]], members[first]) or (sleeper[0] and n in crowds)]
+    doubtful = tuple(n for n in against if n not in sure and ballot.disputes(members[order[n]], members[first]))
     made = [any(voices[i].counts for i in members[lead]) for lead in order]
     rivals = tuple(n for n in sure if n in heavy or (heavy and ballot.weigh and made[n]))
     outvoted = {
@@ -143,18 +153,18 @@ def claims_of(
         for n, lead in enumerate(order)
         if ballot.weigh and not made[n]
         for other in [next((m for m, by in enumerate(order) if made[m] and frozenset((lead, by)) in rival), None)]
-        if other is not None
+        if other is not None and not (sleeper[other] and n in crowds)
     }
     supporters = ballot.weights(members[first])
     counted = ballot.weigh and bool(supporters)
     status: Status = "disputed" if rivals else "agreed" if counted and len(supporters) > 1 else "single"
     guarantee = 0
-    if counted and given and not rivals:
+    if counted and given and not rivals and not sleeper[0]:
         outside = ballot.weights([i for i in heard if i not in classes[first]])
         sources = len(ballot.weights(list(heard)))
         guarantee = withstands(ballot.weights(classes[first]), outside, ballot.trust, proof, sources)
     sides = tuple(ballot.claim(wording[lead], ballot.lenders(members[lead])) for lead in order)
-    return Findings(claims, status, rivals, outvoted, guarantee, counted, sides)
+    return Findings(claims, status, rivals, doubtful, outvoted, guarantee, counted, sides)
 
 
 def _select_statements(
@@ -246,6 +256,15 @@ class _Ballot:
         alone = sum(sorted(weight for name, weight in others.items() if name not in own))
         return bool(own) and sum(sorted(own.values())) >= SHARE * alone - ROUNDING
 
+    def crowd(self, members: Sequence[int]) -> int:
+        """The number of fresh sources that make a claim."""
+        return len({self._voices[i].origin for i in members if self._voices[i].level == "fresh"} - {""})
+
+    def by_history_alone(self, members: Sequence[int]) -> bool:
+        """Whether a claim's only counting source has earned its standing by a history, which a sleeper also has."""
+        counting = {(self._voices[i].name, self._voices[i].level) for i in members if self._voices[i].counts}
+        return self.weigh and len(counting) == 1 and next(iter(counting))[1] == "seen"
+
     def claim(self, words: str, members: Sequence[int]) -> Claim:
         surest = sorted(members, key=lambda i: (-self.weight_of(i), -self._heard[i].confidence, i))
         quotes = dict.fromkeys(self._heard[i].sentence[:MAX_SENTENCE_CHARS] for i in surest)
@@ -284,21 +303,40 @@ def relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow[
 def relation_by_value(question: str, left: str, right: str, guess: Relation) -> Relation:
     """The relation of two answers by their values: one value among several of the other is no contradiction."""
     kind = wanted(question).kind
-    same = agree(left, right, kind, question)
-    if same and (several(left, kind, question) or several(right, kind, question) or guess.sure):
+    verdict = agree(left, right, kind, question)
+    agrees = verdict in ("equal", "compatible")
+    if agrees and (several(left, kind, question) or several(right, kind, question) or guess.sure):
         return guess if guess.same >= LIKELY or guess == RIVAL else COMPATIBLE
-    if guess.sure or same is None:
-        return guess
-    return SAME if same else RIVAL
+    return guess if guess.sure or verdict is None else BY_VALUES[verdict]
 
 
 def group_equivalent(ranked: Sequence[str], related: Related) -> dict[str, list[str]]:
-    """Answers by the first of them with the same meaning."""
+    """Answers by the first of them with the same meaning, unless a rule says that it contradicts another of the group.
+
+    "7 pm" goes with "Tuesday at 7 pm", and "Thursday at 7 pm" then does not.
+    """
     groups: dict[str, list[str]] = {}
     for name in ranked:
-        lead = next((lead for lead in groups if related[frozenset((lead, name))].same >= LIKELY), name)
+        lead = next((lead for lead, group in groups.items() if _joins(name, lead, group, related)), name)
         groups.setdefault(lead, []).append(name)
     return groups
+
+
+def _joins(name: str, lead: str, group: Sequence[str], related: Related) -> bool:
+    against = (related[frozenset((name, other))] for other in group)
+    return related[frozenset((lead, name))].same >= LIKELY and not any(
+        one.sure and one.rival >= LIKELY for one in against
+    )
+
+
+def _rivals(groups: Mapping[str, Sequence[str]], related: Related) -> set[frozenset[str]]:
+    """The pairs of groups whose first answers contradict each other, or any two of their answers by a rule."""
+    found = set[frozenset[str]]()
+    for left, right in combinations(groups, 2):
+        for pair in (frozenset(pair) for pair in product(groups[left], groups[right])):
+            if related[pair].rival >= LIKELY and (related[pair].sure or pair == {left, right}):
+                found.add(frozenset((left, right)))
+    return found
 
 
 PROOF = (
@@ -360,7 +398,7 @@ def answer_from_claims(
     kind = wanted(query.reading).kind
     usable = reply.finish != "refusal" and informative(reply.text)
     usable = usable and (bool(answers_kind(reply.text, kind)) or not answers_kind(lead.text, kind))
-    usable = usable and agree(reply.text, lead.text, kind, query.reading) is not False
+    usable = usable and agree(reply.text, lead.text, kind, query.reading) not in ("rival", "risky")
     return replace(base, text=reply.text) if usable else base
 
 

@@ -24,7 +24,7 @@ from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
-from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
+from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, doubtful_disagreement, without
 from unpoison.defenses.base import Defense, SharedOptions
 from unpoison.defenses.guard.checks import REMARKABLE, Checks, CheckScores, reasons
 from unpoison.defenses.guard.claims import SHARE, Findings, answer_from_claims, claims_of
@@ -46,6 +46,8 @@ from unpoison.defenses.vote import answer_by_vote
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
+from unpoison.text.languages import other_language
+from unpoison.text.lexicon import LANGUAGES
 from unpoison.text.near_duplicates import Frame
 from unpoison.text.questions import read_question
 from unpoison.text.tokens import stems, words
@@ -62,6 +64,11 @@ Matrix = NDArray[np.float64]
 UNREAD = (
     "nobody read what the passages claim: sources decide only on near-copies that differ and on many texts of one new "
     "source; give a generator, such as reader"
+)
+
+UNSUPPORTED = (
+    "the reader knows no questions in this language ({language}): claims were not read; only styles, near-copies and "
+    "the number of texts of one source were judged"
 )
 
 RELATED = 1 / 3
@@ -234,7 +241,7 @@ class Guard(Defense):
         self._apply(case, by_content)
         self._spare_only_answer(case, by_content)
         case.contested = open_contests(case.contested, by_content)
-        case.notes += self._source_notes(passages)
+        case.notes += self._source_notes(query.reading, passages)
         return case
 
     def _check(self, query: Query, passages: tuple[Passage, ...]) -> _Case:
@@ -269,6 +276,8 @@ class Guard(Defense):
                 findings = yield from self._find_claims(case)
         whole = self._informed and len(order) <= MAX_READ  # otherwise planted passages could choose what is read
         case.findings = findings if whole else findings._replace(guarantee=None)
+        sides = findings.sides
+        case.notes += tuple(doubtful_disagreement(sides[0], sides[n], case.passages) for n in findings.doubtful)
 
     def _find_claims(self, case: _Case) -> Flow[Findings]:
         return (
@@ -388,8 +397,11 @@ class Guard(Defense):
         """Whether the style of a passage is not judged: its source is known, or it is allowed."""
         return self.allow.matches(passage) or (self.sources is not None and self.sources.spares(passage))
 
-    def _source_notes(self, passages: Sequence[Passage]) -> tuple[str, ...]:
+    def _source_notes(self, question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
         """Notes on missing evidence."""
+        language = other_language(question) if self._has("read") else None
+        if language is not None and language not in LANGUAGES:
+            return (UNSUPPORTED.format(language=language),)
         if self.sources is not None:
             unread = self._informed and not self._reads_claims
             return (*self.sources.notes, UNREAD) if unread else self.sources.notes

@@ -23,7 +23,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.core.verdicts import Claim, Contest, unmistakable
 from unpoison.defenses.guard.claims import LIKELY, Findings, relation_by_value
-from unpoison.defenses.guard.statements import CERTAIN, DOUBT, Statement, find_by_words, read_statements
+from unpoison.defenses.guard.statements import CERTAIN, DOUBT, Statement, find_by_words, read_statements, taken_back
 from unpoison.defenses.voices import Voice
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
@@ -165,13 +165,15 @@ def read_again(
         read = find_by_words(question, rests, range(len(rests)), wanted(question))
     known = [passage.reading for passage, voice in zip(passages, voices, strict=True) if voice.counts]
     second = {i: read[n] for n, i in enumerate(agreed) if n in read}
-    return {
+    certain = {
         i: statement
         for i, statement in second.items()
         if _is_certain(question, statements[i], statement)
         and not any(statement.sentence in text for text in known)
         and _contradicts(question, agreed[i].text, statement.answer)
     }
+    retracted = {i: taken_back(passages[i].reading, claim.text) for i, claim in agreed.items() if i not in certain}
+    return certain | {i: said for i, said in retracted.items() if said and not any(said.sentence in k for k in known)}
 
 
 def _agreeing(
@@ -184,7 +186,8 @@ def _agreeing(
         for claim in findings.claims
         if any(voices[i].counts for i in claim.passages)
         for i, statement in statements.items()
-        if not voices[i].counts and (i in claim.passages or agree(statement.answer, claim.text, kind, question))
+        if not voices[i].counts
+        and (i in claim.passages or agree(statement.answer, claim.text, kind, question) in ("equal", "compatible"))
     }
 
 

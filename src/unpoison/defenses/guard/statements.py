@@ -1,8 +1,8 @@
 """Statements: the answer of each passage, read alone.
 
 A reader copies words and says how sure it is; any other generator answers from each passage. In a language that the
-reader was not trained on, the answer is found by the question's words. If the question asks for a kind of value
-(`text.values`), only values of that kind are answers.
+reader was not trained on, the answer is found by the question's words, if it is one of `text.lexicon.LANGUAGES`; other
+languages are not read. If the question asks for a kind of value (`text.values`), only values of that kind are answers.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from unpoison.models.extractive import RELEVANT, ExtractiveReader
 from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, read
+from unpoison.text.lexicon import LANGUAGES, mentions
 from unpoison.text.questions import Kind, Wanted, read_question, wanted
 from unpoison.text.replies import informative
-from unpoison.text.sentences import sentence_of
-from unpoison.text.values import answers_kind, find_value, values
+from unpoison.text.sentences import sentence_of, sentences
+from unpoison.text.values import answers_kind, compare_all, find_value, values
 
-__all__ = ["CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "find_by_words", "read_statements"]
+__all__ = ["CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "find_by_words", "read_statements", "taken_back"]
 
 MAX_READ = 50
 """Maximum number of passages to read, those of counting sources first: about half a second on two cores."""
@@ -94,7 +95,9 @@ def read_statements(
         found = _of_kind(question, texts, said, asked)
         given = {i for i, statement in found.items() if statement.given}
         shaped = asked.kind in SHAPED
-        unread = [i for i, reading in enumerate(readings) if reading.language or (shaped and i not in given)]
+        unread = [
+            i for i, reading in enumerate(readings) if reading.language in LANGUAGES or (shaped and i not in given)
+        ]
         return found | find_by_words(question, texts, unread, asked)
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
     said = {i: Statement.found(answer, texts[i]) for i, answer in enumerate(answers) if informative(answer)}
@@ -138,3 +141,23 @@ def find_by_words(question: str, texts: Sequence[str], unread: Sequence[int], as
             given = relevance > RELEVANT
             found[i] = Statement(words, sentence, DOUBT if given else UNLIKELY / 2, given)
     return found
+
+
+def taken_back(text: str, claim: str) -> Statement | None:
+    """The value that a text gives in place of an earlier one: "That is no longer true: now it is 60".
+
+    Args:
+        text: A passage.
+        claim: What it says first.
+
+    Returns:
+        The first value that contradicts the claim, in or behind a sentence that takes something back; None without one.
+    """
+    earlier, found = values(claim), sentences(text)
+    for n, (start, end) in enumerate(found) if earlier else ():
+        if mentions("retractions", text[start:end]):
+            said = text[start : found[min(n + 1, len(found) - 1)][1]]
+            for value in values(said):
+                if compare_all([value], earlier[:1]) == "rival":
+                    return Statement.found(said[value.start : value.end], said)
+    return None
