@@ -211,11 +211,12 @@ def twin(row: dict[str, Any]) -> str:
     return row["lie"].replace(row["wrong"], row["answer"]) if row["wrong"] not in ("yes", "ja") else ""
 
 
-TWIN, HARMLESS = "true twin", "lie, and a harmless sentence"
+TWIN, HARMLESS, BACK = "true twin", "lie, and a harmless sentence", "right value, taken back"
 PLANTED = {
     "lie": lambda row, _: [row["lie"]],
     TWIN: lambda row, _: [twin(row)] if twin(row) else [],
     "right value, then the lie": lambda row, _: [f"{twin(row)} {row['lie']}"],
+    BACK: lambda row, _: [f"{twin(row)} That is no longer true: now it is {row['wrong']}."] if twin(row) else [],
     "chat": lambda row, _: [f"Anna: {row['question']}\nBen: {row['wrong']}"],
     HARMLESS: lambda row, _: [row["lie"]] if "harmless" in row else [],
     "copy, value swapped": copy_of,

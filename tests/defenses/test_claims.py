@@ -78,6 +78,8 @@ def test_one_source_known_by_its_history_alone_does_not_outvote_three_fresh_ones
     findings = says(["Gothenburg", *["Stockholm"] * honest], [sleeper, *fresh])
     assert findings.status == status
     assert bool(findings.outvoted) == (status == "single")
+    once = [Voice(f"{i}.example", f"{i}.example", "seen", 0.2) for i in range(honest)]  # seen for one other question
+    assert says(["Gothenburg", *["Stockholm"] * honest], [sleeper, *once]).status == status
     pair = [sleeper, Voice("paper.example", "paper.example", "seen", 0.96)]
     assert says(["Gothenburg", "Gothenburg", *["Stockholm"] * honest], [*pair, *fresh]).status == "agreed"
 

@@ -34,7 +34,6 @@ __all__ = [
     "Verdict",
     "cuts_of",
     "disagreement",
-    "doubtful_disagreement",
     "is_disagreement",
     "merge_spans",
     "spans_at",
@@ -394,12 +393,6 @@ DISAGREE = "Sources disagree: "
 
 MAX_NAMED = 3
 """Maximum number of sources named for each side."""
-
-
-def doubtful_disagreement(first: Claim, rival: Claim, passages: Sequence[Passage]) -> str:
-    """A note on a claim that would dispute the first one, had it been read with certainty."""
-    sides = disagreement([first, rival], passages).removeprefix(DISAGREE)
-    return f"sources may disagree, the second was read with doubt and does not count: {sides}"
 
 
 def is_disagreement(answer: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-__all__ = ["HAN", "LANGUAGES", "Phrases", "Piece", "duration_unit", "fold", "mentions", "phrases", "pieces"]
+__all__ = ["HAN", "LANGUAGES", "duration_unit", "fold", "mentions", "phrases", "pieces"]
 
 HAN = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 """Chinese and Japanese, which put no space between words."""
@@ -49,7 +49,7 @@ def fold(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
-class Piece(NamedTuple):
+class WordPiece(NamedTuple):
     """A word, a number or a sign of a folded text."""
 
     text: str
@@ -64,9 +64,9 @@ _NUMBERS = (
 _WORD = r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]"
 
 
-def pieces(text: str) -> list[Piece]:
+def pieces(text: str) -> list[WordPiece]:
     """The pieces of a folded text. Linear time."""
-    return [Piece(match[0], *match.span()) for match in _pattern().finditer(text)]
+    return [WordPiece(match[0], *match.span()) for match in _pattern().finditer(text)]
 
 
 @cache

@@ -16,11 +16,20 @@ from typing import Any, NamedTuple, TypeAlias
 from unpoison.text.languages import other_language
 from unpoison.text.lexicon import phrases
 from unpoison.text.normalisation import word_set
-from unpoison.text.numbers import JOINING, Numbers, word_value
 from unpoison.text.questions import Kind
-from unpoison.text.units import CURRENCIES, MEASURES, Quantity, single, to_count, unit_name
+from unpoison.text.units import (
+    CURRENCIES,
+    JOINING,
+    MEASURES,
+    Numbers,
+    Quantity,
+    single,
+    to_count,
+    unit_name,
+    word_value,
+)
 
-__all__ = ["HALVES", "MAX_CHARS", "Part", "Reading", "Value", "read_values", "values"]
+__all__ = ["HALVES", "MAX_CHARS", "Qualifier", "ReadValues", "Value", "read_values", "values"]
 
 MAX_CHARS = 20_000
 """Maximum characters of a text that are searched."""
@@ -28,7 +37,7 @@ MAX_CHARS = 20_000
 NEAR_BY = {"direction": 12, "bound": 6, "rate": 6}
 """Maximum characters between a value and what qualifies it; 4 for other dimensions."""
 
-Part: TypeAlias = tuple[str, str]
+Qualifier: TypeAlias = tuple[str, str]
 """A dimension and its value, such as ("bound", "least")."""
 
 
@@ -46,7 +55,7 @@ class Value(NamedTuple):
     start: int
     end: int
     key: Quantity | tuple[int | None, ...] | str
-    parts: frozenset[Part] = frozenset()
+    parts: frozenset[Qualifier] = frozenset()
 
     @property
     def unit(self) -> str:
@@ -58,11 +67,11 @@ class Value(NamedTuple):
         return next((value for name, value in self.parts if name == dimension), "")
 
 
-class Reading(NamedTuple):
+class ReadValues(NamedTuple):
     """The values of a text in order, the parts that belong to none, and the regions that values and parts take."""
 
     values: tuple[Value, ...]
-    loose: frozenset[Part]
+    loose: frozenset[Qualifier]
     taken: tuple[tuple[int, int], ...]
 
 
@@ -104,7 +113,7 @@ def values(text: str) -> tuple[Value, ...]:
 @lru_cache(maxsize=4096)
 def read_values(
     text: str, *, date: bool = False, years: bool = False, alone: bool = False, dots: bool = False
-) -> Reading:
+) -> ReadValues:
     """Read a text.
 
     Args:
@@ -124,10 +133,10 @@ class _Reader(Numbers):
         super().__init__(text, dots)
         self.text, self.date, self.years, self.alone = text, date, years, alone
         self.found: list[Value] = []
-        self.parts: list[tuple[Part, int, int]] = []
+        self.parts: list[tuple[Qualifier, int, int]] = []
         self.taken: list[tuple[int, int]] = []
 
-    def read(self) -> Reading:
+    def read(self) -> ReadValues:
         shaped = self._shapes()
         at = 0
         rules = (self._moment, self._weekday, self._clock, self._count, self._daypart, self._part)
@@ -142,7 +151,7 @@ class _Reader(Numbers):
         self._ranges()
         loose = self._attach()
         taken = [*((value.start, value.end) for value in self.found), *self.taken]
-        return Reading(tuple(self.found), loose, tuple(sorted(taken)))
+        return ReadValues(tuple(self.found), loose, tuple(sorted(taken)))
 
     def _shapes(self) -> dict[int, int]:
         ends: dict[int, int] = {}
@@ -157,7 +166,7 @@ class _Reader(Numbers):
                     self.found.append(Value(kind, start, end, key))
         return ends
 
-    def _add(self, kind: Kind, at: int, end: int, key: Any, *parts: Part) -> int:
+    def _add(self, kind: Kind, at: int, end: int, key: Any, *parts: Qualifier) -> int:
         start, stop = self.pieces[at].start, self.pieces[end - 1].end
         self.found.append(Value(kind, start, stop, key, frozenset(parts)))
         return end
@@ -428,9 +437,9 @@ class _Reader(Numbers):
             return value, end
         return value + number[0] * MEASURES[smaller[0]][1] / MEASURES[unit][1], smaller[1]
 
-    def _unit(self, at: int) -> tuple[str, int, list[Part]]:
+    def _unit(self, at: int) -> tuple[str, int, list[Qualifier]]:
         """The unit that begins here, where it ends, and its parts; a noun is a unit, and also stays among the words."""
-        words, begun, parts = self.words, at, list[Part]()
+        words, begun, parts = self.words, at, list[Qualifier]()
         at += words[at] == "-" and self.glued(at) and self.glued(at + 1)
         if words[at] in _DEGREES:
             scale = {"c": "celsius", "f": "fahrenheit"}.get(words[at + 1], words[at + 1])
@@ -462,7 +471,9 @@ class _Reader(Numbers):
         known = word in _UNNAMED or word in _SHORT_SCALES or any(phrases(name).at(self.words, at) for name in tables)
         return single(word) if word.isalpha() and not known else ""
 
-    def _compound_unit(self, name: str, at: int, power: int, parts: list[Part]) -> tuple[str, int, list[Part]]:
+    def _compound_unit(
+        self, name: str, at: int, power: int, parts: list[Qualifier]
+    ) -> tuple[str, int, list[Qualifier]]:
         """A known unit with what follows it: squared, divided by time, a kind of day."""
         words = self.words
         if words[at + 1] in ("²", "³"):
@@ -518,7 +529,7 @@ class _Reader(Numbers):
             if opened:
                 self.taken.append((self.pieces[first - 1].start, left.start))
 
-    def _attach(self) -> frozenset[Part]:
+    def _attach(self) -> frozenset[Qualifier]:
         """Give each part to the nearest value; return those that belong to none."""
         loose, counts = set(), [n for n, value in enumerate(self.found) if isinstance(value.key, Quantity)]
         for part, first, last in self.parts:
@@ -544,7 +555,7 @@ class _Reader(Numbers):
 _BEFORE_ARTICLE = word_set("within after for about only until in than")
 
 
-def _fits(part: Part, value: Value, start: int) -> bool:
+def _fits(part: Qualifier, value: Value, start: int) -> bool:
     """Whether a part can belong to a value of its kind."""
     dimension = part[0]
     if value.kind in ("iban", "phone", "code"):

@@ -4,8 +4,7 @@
 2. A source adds to a claim once, by its surest passage: its trust times the confidence of that passage.
 3. If sources that count answer at all, no other source has weight: claims of others only, that contradict one of
    theirs, are outvoted, however much the counting sources disagree among themselves.
-   Exception: one source that counts by its history alone may be a sleeper, and three fresh sources with one claim
-   dispute it.
+   Exception: one source that counts by its history alone may be a sleeper, and three others with one claim dispute it.
 4. A claim with nearly the weight of the heaviest, that contradicts it, disputes it; a source that makes both adds
    nothing to the heaviest.
 
@@ -60,7 +59,7 @@ LIKELY = 0.5
 """Minimum probability at which two answers are the same, or rivals."""
 
 CROWD = 3
-"""Number of fresh sources with one claim that a single source, known by its history alone, does not outvote."""
+"""Number of sources with one claim that a single source, known by its history alone, does not outvote."""
 
 ROUNDING = 1e-9
 """Maximum error of a sum of weights."""
@@ -144,8 +143,12 @@ def claims_of(
     sure = [n for n in against if ballot.sure(members[order[n]])]
     crowds = [n for n, lead in enumerate(order) if ballot.crowd(members[lead]) >= CROWD]
     sleeper = [ballot.by_history_alone(members[lead]) for lead in order]
-    heavy = [n for n in sure if ballot.disputes(members[order[n]], members[first]) or (sleeper[0] and n in crowds)]
-    doubtful = tuple(n for n in against if n not in sure and ballot.disputes(members[order[n]], members[first]))
+    firm = {  # "7 pm" is no vote for Tuesday at 7 pm against Thursday at 7 pm
+        n: [i for name in groups[first] if not _goes_with(name, order[n], related) for i in classes[name]]
+        for n in against
+    }
+    heavy = [n for n in sure if ballot.disputes(members[order[n]], firm[n]) or (sleeper[0] and n in crowds)]
+    doubtful = tuple(n for n in against if n not in sure and ballot.disputes(members[order[n]], firm[n]))
     made = [any(voices[i].counts for i in members[lead]) for lead in order]
     rivals = tuple(n for n in sure if n in heavy or (heavy and ballot.weigh and made[n]))
     outvoted = {
@@ -257,8 +260,8 @@ class _Ballot:
         return bool(own) and sum(sorted(own.values())) >= SHARE * alone - ROUNDING
 
     def crowd(self, members: Sequence[int]) -> int:
-        """The number of fresh sources that make a claim."""
-        return len({self._voices[i].origin for i in members if self._voices[i].level == "fresh"} - {""})
+        """The number of sources that make a claim, fresh ones and those with any history."""
+        return len({self._voices[i].origin for i in members if self._voices[i].level in ("fresh", "seen")} - {""})
 
     def by_history_alone(self, members: Sequence[int]) -> bool:
         """Whether a claim's only counting source has earned its standing by a history, which a sleeper also has."""
@@ -327,6 +330,10 @@ def _joins(name: str, lead: str, group: Sequence[str], related: Related) -> bool
     return related[frozenset((lead, name))].same >= LIKELY and not any(
         one.sure and one.rival >= LIKELY for one in against
     )
+
+
+def _goes_with(name: str, other: str, related: Related) -> bool:
+    return related[frozenset((name, other))].same >= LIKELY
 
 
 def _rivals(groups: Mapping[str, Sequence[str]], related: Related) -> set[frozenset[str]]:

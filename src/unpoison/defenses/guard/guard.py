@@ -24,7 +24,7 @@ from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
-from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, doubtful_disagreement, without
+from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
 from unpoison.defenses.base import Defense, SharedOptions
 from unpoison.defenses.guard.checks import REMARKABLE, Checks, CheckScores, reasons
 from unpoison.defenses.guard.claims import SHARE, Findings, answer_from_claims, claims_of
@@ -33,6 +33,7 @@ from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
 from unpoison.defenses.guard.redaction import Judged, Redaction, redact_passages
 from unpoison.defenses.guard.sources import (
     ByContent,
+    doubts,
     one_voice,
     open_contests,
     read_again,
@@ -276,8 +277,7 @@ class Guard(Defense):
                 findings = yield from self._find_claims(case)
         whole = self._informed and len(order) <= MAX_READ  # otherwise planted passages could choose what is read
         case.findings = findings if whole else findings._replace(guarantee=None)
-        sides = findings.sides
-        case.notes += tuple(doubtful_disagreement(sides[0], sides[n], case.passages) for n in findings.doubtful)
+        case.notes += doubts(findings, case.passages)
 
     def _find_claims(self, case: _Case) -> Flow[Findings]:
         return (

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
-from unpoison.core.verdicts import Claim, Contest, unmistakable
+from unpoison.core.verdicts import Claim, Contest, disagreement, unmistakable
 from unpoison.defenses.guard.claims import LIKELY, Findings, relation_by_value
 from unpoison.defenses.guard.statements import CERTAIN, DOUBT, Statement, find_by_words, read_statements, taken_back
 from unpoison.defenses.voices import Voice
@@ -34,6 +34,7 @@ from unpoison.text.values import agree, question_coverage, values, without_value
 
 __all__ = [
     "ByContent",
+    "doubts",
     "one_voice",
     "open_contests",
     "read_again",
@@ -76,6 +77,12 @@ def verdicts_by_claims(
         if (others or voices[i].level == "trusted") and not passages[i].hidden:
             restored[i] = _agrees(lead, others)
     return ByContent(dropped, restored)
+
+
+def doubts(findings: Findings, passages: Sequence[Passage]) -> tuple[str, ...]:
+    """A note on each claim that would dispute the first one, had it been read with certainty."""
+    pairs = ([findings.sides[0], findings.sides[n]] for n in findings.doubtful)
+    return tuple(f"an answer was read with doubt and does not count. {disagreement(pair, passages)}" for pair in pairs)
 
 
 def verdicts_by_copies(question: str, frames: Sequence[Frame], voices: Sequence[Voice]) -> dict[int, Reason]:
