@@ -36,6 +36,8 @@ PASSAGES = 10
 HEAD = "| {}: the attacker owns | questions | attacker's answer | right | disputed |\n|---|---:|---:|---:|---:|"
 OWNED = {
     "nobody": ("", 0),
+    "one new site": ("one", 5),
+    "five new sites": ("each", 5),
     "one page of a known source": ("page", 1),
     "all pages of that source": ("page", 5),
     "one sleeper": ("sleepers:1", 5),

@@ -438,7 +438,7 @@ class _Reader(Numbers):
         return value + number[0] * MEASURES[smaller[0]][1] / MEASURES[unit][1], smaller[1]
 
     def _unit(self, at: int) -> tuple[str, int, list[Qualifier]]:
-        """The unit that begins here, where it ends, and its parts; a noun is a unit, and also stays among the words."""
+        """The unit that begins here, where it ends, and what qualifies it; a noun also stays a word."""
         words, begun, parts = self.words, at, list[Qualifier]()
         at += words[at] == "-" and self.glued(at) and self.glued(at + 1)
         if words[at] in _DEGREES:
