@@ -139,6 +139,11 @@ class Numbers:
 
     def number(self, at: int) -> tuple[Fraction, int] | None:
         """The number that begins here, in digits or words, and its end."""
+        found = self._plain_number(at)
+        dozen = phrases("dozens").at(self.words, at if found is None else found[1])
+        return found if dozen is None else ((12 if found is None else found[0] * 12) * Fraction(1), dozen[1])
+
+    def _plain_number(self, at: int) -> tuple[Fraction, int] | None:
         words = self.words
         raw = words[at]
         if not raw[:1].isdecimal() or not raw.isascii():
@@ -166,6 +171,8 @@ class Numbers:
         words, begun = self.words, at
         if words[at] in _VULGAR:
             return _VULGAR[words[at]], at + 1
+        if words[at].endswith("einhalb") and (whole := word_value(words[at].removesuffix("einhalb"))):
+            return whole[0] + Fraction(1, 2), at + 1
         total, current, last = Fraction(0), Fraction(0), 0
         while words[at]:
             step = at + (last >= 20 and words[at] in ("-", *JOINING))

@@ -393,16 +393,18 @@ class _Reader(Numbers):
         top = Fraction(1)
         if found is None:
             first = (1,) if phrases("homographs").get(words[at]) == 1 else word_value(words[at])
-            found = phrases("fractions").at([single(word) for word in words[: at + 6]], at + 1)
-            if len(first) != 1 or found is None:
+            part = phrases("fractions").get(single(words[at + 1])) if len(first) == 1 else None
+            if part is None:
                 return 0
-            top = Fraction(first[0])
+            top, found = Fraction(first[0]), (part, at + 2)
         elif found[0] not in ("1/2", "3/2"):
             return 0  # "third", "quarter" alone
         value, end = top * Fraction(found[0]), found[1]
         end += words[end] in ("-", "'")
         skip = end + (words[end] in ("a", "an", "of") and words[end + 1] in ("hour", "year", "day", "month"))
         unit = unit_name(words[skip])
+        if (dozen := phrases("dozens").at(words, end + (words[end] == "a"))) is not None:
+            return self._add("number", begun, dozen[1], to_count(12 * value, ""))
         if _is_time(unit):
             return self._rate(self._add("duration", begun, skip + 1, to_count(value, unit)), noun=False)
         if (value.denominator == 2 and value > 1) or (found[0] == "1/2" and top == 1 and not self.alone):
