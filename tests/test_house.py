@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_100,
+    "unpoison": 29_420,
     "unpoison/agents": 1_520,
     "unpoison/algorithms": 670,
     "unpoison/core": 1_370,
@@ -50,7 +50,7 @@ MODULES = {"unpoison": 245, "unpoison_lab": 85}
 BUDGETS = {
     "modules with one importer": 54,
     "names that nobody imports": 0,
-    "lines of code in tests": 32_300,
+    "lines of code in tests": 32_500,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

@@ -29,7 +29,7 @@ from unpoison.text.units import (
     word_value,
 )
 
-__all__ = ["HALVES", "MAX_CHARS", "Qualifier", "ReadValues", "Value", "read_values", "values"]
+__all__ = ["HALVES", "MAX_CHARS", "Value", "read_values", "values"]
 
 MAX_CHARS = 20_000
 """Maximum characters of a text that are searched."""
