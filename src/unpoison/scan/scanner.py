@@ -31,6 +31,7 @@ from unpoison.scan.signs import (
 )
 from unpoison.sources.sources import Sources
 from unpoison.utils.checks import within
+from unpoison.utils.plain_text import count_noun
 
 __all__ = ["judge_documents", "scan"]
 
@@ -89,7 +90,7 @@ def scan(
     evidence = judge_documents(collection, chosen, engine or Engine(workers=1), progress, sources=known)
     notes = [*collection.notes, *(() if known is None else known.notes)]
     if evidence.failed:
-        notes.append(f"{evidence.failed:,} questions could not be screened; run the scan again")
+        notes.append(f"{count_noun(evidence.failed, 'question')} could not be screened; run the scan again")
     if evidence.withheld:
         notes.append(
             f"{evidence.withheld:,} documents differ from a near-copy in a number or name; they seem to come from a "

@@ -295,5 +295,7 @@ def notes_of(results: Results) -> Sequence[str]:
     """Further remarks."""
     notes = list(results.problems) if results.complete else []
     if results.accepted:
-        notes.append(f"the removal of {results.accepted:,} documents was accepted and could not be verified")
+        notes.append(
+            f"the removal of {count_noun(results.accepted, 'document')} was accepted and could not be verified"
+        )
     return notes

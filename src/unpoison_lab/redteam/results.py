@@ -13,6 +13,7 @@ from unpoison.algorithms.intervals import Estimate
 from unpoison.core.codec import to_row
 from unpoison.core.verdicts import is_disagreement
 from unpoison.report.document import Section, Table, document
+from unpoison.utils.plain_text import count_noun
 from unpoison_lab.evaluation.gates import MeasuredCell
 from unpoison_lab.evaluation.matchers import matcher
 from unpoison_lab.evaluation.measures import Measure, parts_of
@@ -144,7 +145,7 @@ class Results:
             f"{attack} x {poisons}: {n} questions: {why}" for (attack, poisons, why), n in counts.most_common(20)
         ]
         missing = self.examples * len(self.cells) - len(self.trials)
-        return sentences + ([f"{missing:,} questions were not asked"] if missing else [])
+        return sentences + ([f"{count_noun(missing, 'question')} not asked"] if missing else [])
 
     def table(self) -> list[ResultCell]:
         """The cells with their figures; `failed` and `asr` count all trials, the others those that did not fail."""
@@ -268,10 +269,11 @@ def _facts(results: Results) -> list[str]:
         str(when or "?")[:16].replace("T", " ") for when in (results.run.get("started"), results.finished)
     )
     unseen = f", {results.accepted:,} accepted and not verified" if results.accepted else ""
+    asked, planted = count_noun(results.examples, "question"), count_noun(results.planted, "document")
+    removed = count_noun(results.removed, "removal")
     return [
-        f"Tested: {results.run.get('name') or 'a system'}, {results.examples:,} questions, {started} to {finished}, "
-        f"unpoison {__version__}.",
-        f"Planted: {results.planted:,} documents, {results.removed:,} removals verified{unseen}.",
+        f"Tested: {results.run.get('name') or 'a system'}, {asked}, {started} to {finished}, unpoison {__version__}.",
+        f"Planted: {planted}, {removed} verified{unseen}.",
     ]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from unpoison.algorithms.intervals import Difference, Estimate, wilson
 from unpoison.report.document import Table
+from unpoison.utils.plain_text import count_noun
 from unpoison_lab.evaluation.differences import codes
 from unpoison_lab.evaluation.measures import MEASURES, Measure, counted
 from unpoison_lab.evaluation.presets import Preset, PublishedNumber
@@ -85,7 +86,7 @@ def heading(measure: Measure[Any]) -> str:
 def status(report: Report) -> str:
     """One sentence: what was measured, and whether it is complete."""
     done, expected = report.questions
-    sentence = f"{len(report.summaries)} scenarios, {done:,} of {expected:,} questions measured"
+    sentence = f"{count_noun(len(report.summaries), 'scenario')}, {done:,} of {expected:,} questions measured"
     failed = sum(summary.failed for summary in report.summaries)
     broken = sum(cell.error is not None for cell in report.run.cells)
     if failed:
