@@ -113,7 +113,10 @@ def cut_of(passage: Passage, worst: Injection, value: bool = False) -> Cut:
         start, end = elements_to_their_end(text, start, end)
     else:
         sentences_of = (*around(passage.reading, worst.start, worst.end), probability, reason)
-        return Cut(merge_spans(spans_of(passage, [sentences_of])))
+        found = merge_spans(spans_of(passage, [sentences_of]))
+        begin, close = elements_to_their_end(text, start, end)
+        element = (Span(begin, close, probability, reason, name),) if begin < start else ()
+        return Cut(merge_spans([*found, *element]))
     return Cut((Span(start, end, probability, reason, name),), quotation is not None, worst.probability >= STRONG)
 
 
@@ -123,11 +126,10 @@ def injection_spans(passage: Passage, found: Sequence[Injection], value: bool = 
 
 
 def _spans(passage: Passage, cuts: Sequence[Cut], before: Sequence[Span] = ()) -> tuple[Span, ...]:
-    """The spans of cuts and earlier ones; between strong ones of one text nothing is left."""
+    """The spans of cuts and earlier ones, with what stands between two of them (`injections.blocks.together`)."""
     spans = merge_spans([*before, *(span for cut in cuts for span in cut.spans)])
-    strong = [span for span in spans if span.probability >= STRONG]
-    for name in ("title", "text") if any(cut.strong and not cut.quoted for cut in cuts) else ():
-        own = [span for span in strong if span.field == name]
+    for name in ("title", "text") if not all(cut.quoted for cut in cuts) else ():
+        own = [span for span in spans if span.field == name]
         text = passage.text if name == "text" else passage.title or ""
         for start, end in together(text, [(span.start, span.end) for span in own]) if len(own) > 1 else ():
             worst = max((span for span in own if start <= span.start < end), key=lambda span: span.probability)
