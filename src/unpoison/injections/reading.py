@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis
-from unpoison.text.respelling import respell
+from unpoison.text.respelling import KNOWN, respell
 from unpoison.text.sentences import sentences
 
 __all__ = ["Layout", "readings"]
@@ -22,6 +22,11 @@ __all__ = ["Layout", "readings"]
 MIN_MARKED = 4
 """Words in a row with a mark of emphasis around them, or alone on a line, from which the marks or line ends are left
 out."""
+
+ENGLISH = 0.25
+"""The share of known English words from which a respelled text is one that was disguised."""
+
+_WORD = re.compile(r"[^\W\d_]+")
 
 _SOFT_BREAK = re.compile(r"(?<=[^\s.!?:;|>}\]])\n(?=[^\W\d_A-Z]|['\"(\d])")
 """A line end behind which a sentence goes on: no mark before it, no capital behind it."""
@@ -81,12 +86,17 @@ class Layout(NamedTuple):
 
 
 def readings(text: str) -> list[Layout]:
-    """The readings of a canonical text: as it is laid out, and in its normal spelling if its own is unusual."""
+    """The readings of a canonical text: as it is laid out, and in its normal spelling if its own is unusual.
+
+    The normal spelling is that of English: in another language it loses letters, so only signs are looked for there.
+    """
     plain = _laid_out(text)
     found = [Layout(plain, sentences(plain))]
     meant = analysis(plain).part(respell)
     if meant is not None:
-        found.append(Layout(meant.text, sentences(meant.text), meant.start, meant.end))
+        words = _WORD.findall(meant.text.lower())
+        is_english = sum(word in KNOWN for word in words) >= ENGLISH * len(words)
+        found.append(Layout(meant.text, sentences(meant.text) if is_english else [], meant.start, meant.end))
     return found
 
 

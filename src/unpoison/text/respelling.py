@@ -22,7 +22,7 @@ from unpoison.text.gibberish import are_frequent
 from unpoison.text.homoglyphs import LOOSE
 from unpoison.text.tokens import ENGLISH_318
 
-__all__ = ["respell"]
+__all__ = ["KNOWN", "respell"]
 
 KNOWN = ENGLISH_318 | frozenset(
     """
