@@ -91,6 +91,8 @@ def test_values_agree_across_languages_and_units():
     assert agree("1 September", "1. September 2026", "date") == "compatible"
     assert agree("1. September", "1. November", "date") == "rival"
     assert agree("49 EUR", "57 EUR", "money") == "rival"
+    assert agree("after 40 minutes", "24 hours", "duration") == "rival"
+    assert agree("more than 40 minutes", "24 hours", "duration") == "open"
     assert agree("forever", "36 months", "duration") is None
     assert agree("600", "60 on the free tier, 600 on Pro", "number") == "equal"
     assert agree("700", "60 on the free tier, 600 on Pro", "number") == "rival"

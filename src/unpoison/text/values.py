@@ -125,6 +125,9 @@ def _same(left: Value, right: Value) -> bool:
     return _group(left) == _group(right) and _compare_keys(left, right) in ("equal", "compatible")
 
 
+_OPEN = frozenset(("more", "less", "least", "most"))
+"""Bounds of an amount; "after 40 minutes" is no bound, and rivals "24 hours"."""
+
 _SIDES = (
     (frozenset(("more", "least")), frozenset(("less", "most", "within"))),
     (frozenset(("before", "until")), frozenset(("after", "since", "least"))),
@@ -137,7 +140,7 @@ def compare(left: Value, right: Value) -> Verdict:
     core = _compare_keys(left, right)
     bounds = _compare_bounds(left, right)
     if core in ("rival", "risky"):
-        bounded = any(v.part("bound") in ("more", "less", "least", "most", "before", "after") for v in (left, right))
+        bounded = any(v.part("bound") in _OPEN or (v.kind == "date" and v.part("bound")) for v in (left, right))
         return "open" if core == "rival" and bounded and bounds == "compatible" and not _excluded(left, right) else core
     mine, theirs = (dict(value.parts) for value in (left, right))
     differing = {name for name in mine.keys() & theirs.keys() if mine[name] != theirs[name]} - {"bound"}
