@@ -18,9 +18,6 @@ from unpoison.errors import InputError, StoreError, clip
 from unpoison.io.output import Journal, read_lines
 from unpoison.scan.stores import Store
 
-STARTED, FINISHED = "started", "finished"
-"""Entries of a journal at the start of an incident, and at its end, after which moved documents stay."""
-
 __all__ = ["earlier_moves", "move", "read_decisions"]
 
 AT_ONCE = 100
@@ -120,7 +117,7 @@ def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, jour
     _append(journal, [_entry("moved", here, there, name, None) for name in raw])
 
 
-def earlier_moves(journal: Path, origin: Store, held: Store, *, unfinished: bool = False) -> list[str]:
+def earlier_moves(journal: Path, origin: Store, held: Store) -> list[str]:
     """Ids that were moved from `origin` to `held` and not back, by the journal, in order.
 
     Begun moves are included, because the process may have ended before their completion was recorded.
@@ -129,24 +126,19 @@ def earlier_moves(journal: Path, origin: Store, held: Store, *, unfinished: bool
         journal: The file.
         origin: The store that they were in.
         held: The store that they were moved to.
-        unfinished: Only those of an interrupted incident.
 
     Raises:
         InputError: The journal is missing or damaged.
     """
     if not journal.exists():
         raise InputError(f"there is no journal {journal}; name the journal of the move, or pass the ids")
-    moved, open_run = dict[str, None](), False
+    moved = dict[str, None]()
     for done, name, *pair in _entries(journal):
-        if done in (STARTED, FINISHED):
-            open_run = done == STARTED
-            if unfinished:
-                moved.clear()
-        elif pair == [origin.name, held.name]:
+        if pair == [origin.name, held.name]:
             moved[name] = None
         elif done == "moved" and pair == [held.name, origin.name]:
             moved.pop(name, None)
-    return list(moved) if open_run or not unfinished else []
+    return list(moved)
 
 
 def _entries(journal: Path) -> Iterator[tuple[str, str, str, str]]:

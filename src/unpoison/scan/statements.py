@@ -141,14 +141,12 @@ class Suspect:
         text: Its text, after its title.
         stated: How explicitly it states the wrong answer, in [0, 1].
         right: How explicitly it states a right answer, in [0, 1]; 0 if none is known.
-        near: Tie-breaker: similarity to the question, and whether it was read, in [0, 1].
     """
 
     id: str
     text: str
     stated: float
     right: float = 0.0
-    near: float = 0.0
 
     @property
     def standing(self) -> Stance:
@@ -168,22 +166,19 @@ def suspects_among(
     answers: Sequence[str],
     documents: Mapping[str, str],
     right: Sequence[str] = (),
-    near: Mapping[str, float] | None = None,
 ) -> list[Suspect]:
-    """Documents by how explicitly they state a wrong answer, then by `near`.
+    """Documents by how explicitly they state a wrong answer; equal ones in their order.
 
     Args:
         question: The question.
         answers: The wrong answer, or the wrong part of it, and other wrong answers that replaced it.
         documents: Texts by name.
         right: Known right answers.
-        near: Tie-breakers by name, in [0, 1].
     """
     names, texts = list(documents), list(documents.values())
     wrong, agree = _strengths(question, answers, texts), _strengths(question, right, texts)
-    near = near or {}
-    suspects = [Suspect(*fields, near.get(fields[0], 0.0)) for fields in zip(names, texts, wrong, agree)]
-    return sorted(suspects, key=lambda one: -round(one.stated + one.near, 9))
+    suspects = [Suspect(*fields) for fields in zip(names, texts, wrong, agree)]
+    return sorted(suspects, key=lambda one: -round(one.stated, 9))
 
 
 def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:

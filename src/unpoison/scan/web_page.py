@@ -189,11 +189,6 @@ def _look(node: Any, above: _Look, page: _PageLook) -> _Look:
     return _Look(hidden, above.silent or tag in SILENT, drawn, letters, ground)
 
 
-def _is_unshown(tag: str, attributes: Mapping[str, str | None], drawn: bool) -> bool:
-    """Whether browsers do not show the content of an element, whatever its style."""
-    return tag in UNSHOWN or (tag == "title" and drawn) or (tag == "dialog" and "open" not in attributes)
-
-
 def _are_alike(letters: Colour | None, ground: Colour | None) -> bool:
     """Whether two colours are known, and cannot be told apart."""
     if letters is None or isinstance(letters, str) or isinstance(ground, str):
