@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_420,
+    "unpoison": 29_450,
     "unpoison/agents": 1_520,
     "unpoison/algorithms": 670,
     "unpoison/core": 1_370,
