@@ -258,6 +258,19 @@ def test_an_option_that_is_not_there_is_found() -> None:
     assert sum(len(shown_commands(page)) for page in PAGES) > 60
 
 
+def test_every_module_that_a_page_names_is_there() -> None:
+    """`algorithms/centrality.py` stands in one of the two packages, in the tests or at the root."""
+    places = [ROOT / folder for folder in ("", "src", "src/unpoison", "src/unpoison_lab", "tests")]
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md"]
+    named = {
+        (page.name, name)
+        for page in pages
+        for name in re.findall(r"[`\s]((?:\w+/)+\w+\.py)\b", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 60
+    assert [one for one in sorted(named) if not any((place / one[1]).is_file() for place in places)] == []
+
+
 def test_one_page_says_how_this_version_is_installed() -> None:
     """Others name the extra; before a release `pip install 'unpoison[...]'` cannot work."""
     sources = [*PAGES, *sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "packages").glob("*/README.md"))]

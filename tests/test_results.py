@@ -6,9 +6,12 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from unpoison_lab.evaluation.preset_data import preset_file
 from unpoison_lab.evaluation.presets import preset_names, stream_preset_names
 from unpoison_lab.evaluation.scenarios import check_spec
 
@@ -70,6 +73,32 @@ def test_every_line_says_whether_it_runs_here_and_there_are_all_named_things() -
     lines = [*rows("## Tables and figures"), *rows("## Named systems")]
     assert len(lines) >= 150
     assert [line for line in lines if not line[-1].startswith(KINDS)] == []
+
+
+def test_what_is_said_of_a_row_stands_behind_it() -> None:
+    notes = yaml.safe_load((papers_page.PAGE.parents[1] / "tools" / "papers.yaml").read_text(encoding="utf-8"))["notes"]
+    lines = [*rows("## Tables and figures"), *rows("## Named systems")]
+    for note in notes:
+        assert [line for line in lines if line[:2] == [note["paper"], note["of"]] and line[-1].endswith(note["note"])]
+
+
+def test_a_row_that_is_said_to_be_printed_twice_is() -> None:
+    ours = {(table["model"], row["label"]): row["values"] for table, row in _rows_of("trustrag-table-2")}
+    assert ours["Llama 3.1 8B, HotpotQA", "InstructRAG ICL"] == ours["Llama 3.1 8B, MS MARCO", "ASTUTE RAG"]
+    entries = {(table["model"], row["label"]): row["values"].split() for table, row in _rows_of("grada-table-2")}
+    gpt, llama = "GPT-3.5-Turbo", "Llama3.1-8b-Instruct"
+    same = {
+        (label, place)
+        for model, label in entries
+        for place in range(6)
+        if model == gpt and entries[gpt, label][place] == entries[llama, label][place]
+    }
+    keywords = {("Keyword Aggregation", place) for place in range(3)}
+    assert same == keywords | {("BGE-reranker", 2), ("GRADA (HRSIM)", 2)}
+
+
+def _rows_of(preset: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    return [(table, row) for table in preset_file("presets", preset)["tables"] for row in table["rows"]]
 
 
 def test_named_presets_and_systems_exist() -> None:

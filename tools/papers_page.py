@@ -57,6 +57,8 @@ def page() -> str:
         *attacks(),
         *((r["paper"], r["name"], r.get("command", ""), r["here"]) for r in extra["systems"]),
     ]
+    notes = {(note["paper"], note["of"]): note["note"] for note in extra["notes"]}
+    tables, systems = _noted(tables, notes), _noted(systems, notes)
     systems = _of_all_papers(sorted(systems, key=lambda row: _paper(row[0])))
     return "\n".join(
         [
@@ -77,6 +79,11 @@ def _table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterato
     yield f"| {' | '.join('---' for _ in columns)} |"
     for *names, command, here in rows:
         yield f"| {' | '.join([*names, f'`{command}`' if command else '', here])} |"
+
+
+def _noted(rows: Iterable[tuple[str, ...]], notes: Mapping[tuple[str, ...], str]) -> list[tuple[str, ...]]:
+    """The rows, with what is known of the published figures, or of ours, behind what they need."""
+    return [(*row[:-1], "; ".join([row[-1], *([notes[row[:2]]] if row[:2] in notes else [])])) for row in rows]
 
 
 def _merged(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
