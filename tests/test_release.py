@@ -50,7 +50,7 @@ def test_two_machines_build_the_same_bytes(kind, copy, tmp_path):
     here, there = (built(source, tmp_path / name, kind) for source, name in ((ROOT, "here"), (copy, "there")))
     assert here.name == there.name
     assert here.read_bytes() == there.read_bytes()
-    assert here.stat().st_size < 3_500_000
+    assert here.stat().st_size < 42_000_000  # the injection model is 37 MB of it
     if kind == "wheel":
         names = zipfile.ZipFile(here).namelist()
         assert "unpoison/py.typed" in names
