@@ -42,7 +42,7 @@ def ran(folder: Path, **environment: str) -> tuple[int, list[str]]:
 def test_a_second_run_leaves_out_what_passed_in_the_first(tmp_path: Path) -> None:
     folder = tmp_path / "tests"
     folder.mkdir()
-    for name in ("conftest.py", "needs.py"):
+    for name in ("conftest.py", "needs.py", "injection_double.py"):
         shutil.copy(HERE / name, folder / name)
     marks = "\n".join(f"    {name}: x" for name in ("slow", "needs(*packages)"))
     (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = .\nmarkers =\n{marks}\n")

@@ -20,7 +20,7 @@ class Date(BaseModel):
 
 @server.tool(structured_output=False)
 async def summarise(text: str, ctx: Context) -> str:
-    """Let the host's model summarise a text."""
+    """Returns a summary that the model of the host writes."""
     message = SamplingMessage(role="user", content=TextContent(type="text", text=text))
     said = await ctx.session.create_message([message], max_tokens=10, related_request_id=ctx.request_id)
     assert isinstance(said.content, TextContent)
@@ -56,7 +56,7 @@ async def wait(ctx: Context) -> str:
 
 @server.tool(structured_output=False)
 def cancellations() -> str:
-    """Say what was cancelled."""
+    """Returns the names of what was cancelled."""
     return " ".join(cancelled)
 
 

@@ -30,7 +30,7 @@ async def add(a: int, b: int, ctx: Context) -> int:
 
 @server.tool(structured_output=False)
 def misbehave() -> str:
-    """Do what the test asks for."""
+    """What a test wants to see: an error, an exit, silence."""
     if habit == "die":
         os._exit(3)
     return "fine"

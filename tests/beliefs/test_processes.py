@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs
-from unpoison.beliefs import sql as sql_module
+from unpoison.beliefs import Belief, SqliteBeliefs, databases, open_beliefs
 from unpoison.errors import InputError, StoreError
 
 WRITERS = Path(__file__).with_name("writers.py")
@@ -96,7 +95,7 @@ class TestFiles:
             SqliteBeliefs(tmp_path / "absent" / "beliefs.db")
 
     def test_a_locked_file(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(sql_module, "BUSY", 0.05)
+        monkeypatch.setattr(databases, "BUSY", 0.05)
         store = SqliteBeliefs(tmp_path / "beliefs.db")
         with sqlite3.connect(tmp_path / "beliefs.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")

@@ -141,6 +141,7 @@ BOUNDED = (
     *("_stem", "_wanted", "_question_words", "_breaks_of", "_words_hash", "_read", "gaps", "read_answer", "_values"),
     "_split_words",  # blocks of text, four at most
     "_made_again",  # models by the arguments of their constructors, eight at most
+    "_word_value",  # words of at most 60 characters
     "_begun_by",  # words of at most 40 characters
     "_rows",  # of an evaluation file, two at most
     *("_place", "_origin", "_origin_place", "_glob", "_entries", "check_rule"),  # of sources, rules and policies

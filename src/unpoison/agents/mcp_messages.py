@@ -316,7 +316,7 @@ def _halves(tools: list[Any]) -> dict[int, Reason]:
 
 def plain_method(method: str) -> bool:
     """Whether a method's name is a plain name, not a sentence for a model."""
-    return _METHOD.fullmatch(method) is not None and _suspicion(_words(method)) is None
+    return _METHOD.fullmatch(method) is not None and all(_suspicion(_words(part)) is None for part in method.split("/"))
 
 
 def _name_of(message: Mapping[str, Any]) -> str | None:

@@ -23,6 +23,9 @@ __all__ = [
     "word_value",
 ]
 
+MAX_NUMBER_CHARS = 60
+"""Characters of the longest word that is read as a number."""
+
 ROUNDED = Fraction(2, 100)
 """Maximum relative difference of equal measures in different systems, because conversions are rounded."""
 
@@ -228,9 +231,13 @@ def _digits(raw: str, dots: bool) -> Fraction | None:
     return None
 
 
-@lru_cache(maxsize=4096)
 def word_value(word: str) -> tuple[int, ...]:
     """The values of the number words that a word is made of ("zweihundertfünfzig"); empty if it is none."""
+    return _word_value(word) if len(word) <= MAX_NUMBER_CHARS else ()
+
+
+@lru_cache(maxsize=4096)
+def _word_value(word: str) -> tuple[int, ...]:
     simple = phrases("numbers").get(word)
     if simple is not None:
         return (int(simple),)
