@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from benchmarks.training.reader_network import Frame, Window, open_tokenizer
 from benchmarks.training.reader_weights import exported_folder
 from unpoison.models.spans import OnnxSpans
-from unpoison.utils.graphs import cores
 from unpoison.models.spans import TokenWindow as Input
+from unpoison.utils.graphs import cores
 
 __all__ = ["Teacher", "soft_loss"]
 

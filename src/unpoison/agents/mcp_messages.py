@@ -61,7 +61,7 @@ FLAG = ToolPolicy({"*": {"action": "flag", "threshold": 0.2}})
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")
 _METHOD = re.compile(r"[A-Za-z0-9_\-./$]{1,128}")
 _PICTURE = re.compile(r"data:image/[a-z+.\-]{1,40};base64,[A-Za-z0-9+/]*+={0,2}")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]*={0,2}\s*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]*+={0,2}\s*+")
 _MIME = re.compile(r"[\w.+\-]{1,64}/[\w.+\-]{1,64}(?:; ?[\w\-]{1,32}=[\w\-]{1,32})?")
 _JOINTS = re.compile(r"[_\-./$]+|(?<=[a-z])(?=[A-Z])")
 

@@ -160,7 +160,7 @@ def _gate(text: str) -> tuple[str, str, float]:
     Raises:
         OptionError: It is no bound.
     """
-    form = re.fullmatch(rf"\s*({'|'.join(COUNTS)})\s*>\s*(\d{{1,9}}(?:\.\d{{1,9}})?)\s*(%?)\s*", text)
+    form = re.fullmatch(rf"\s*({'|'.join(COUNTS)})\s*>\s*(\d{{1,9}}(?:\.\d{{1,9}})?)\s*+(%?)\s*+", text)
     if form is None:
         raise OptionError(f"--fail-if must be a count and a bound, such as 'flagged > 0', got {text!r}; counts: "
                           f"{', '.join(COUNTS)}")  # fmt: skip

@@ -100,7 +100,7 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(inner)
 
 
-_TIME = re.compile(r"(\d+:[\d:.,]+)\s*-->")
+_TIME = re.compile(r"(?<!\d)(\d{1,3}:[\d:.,]{1,20})\s{0,20}-->")
 
 
 def read_subtitles(path: Path) -> FileText:

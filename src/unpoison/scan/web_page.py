@@ -33,14 +33,16 @@ _RESPONSIVE = re.compile(
 """Classes that show an element on some screens, whatever hides it on others."""
 
 _FOLDING = re.compile(
-    r"display:none|visibility:(?:hidden|collapse)|max-height:0(?:px)?(?:;|!|$)|scale\(0\)|opacity:0*\.?0*(?:%|;|!|$)"
+    r"display:none|visibility:(?:hidden|collapse)|max-height:0(?:px)?(?:;|!|$)|scale\(0\)"
+    r"|opacity:0{0,9}+\.?0{0,9}+(?:%|;|!|$)"
     r"|(?:left|right|top|text-indent|margin-left):-\d{3,}|clip:rect\(|clip-path:inset\((?:50|100)%"
 )
 """Style declarations (lower case, without spaces) that hide text, perhaps until a script or a rule shows it."""
 
 _COVERING = re.compile(
     r"(?<!-)color:transparent"
-    r"|font-size:(?:0*\.?0*(?:px|pt|em|rem|%)?|0*[12](?:\.\d+)?(?:px|pt)|0*\.[01]\d*(?:em|rem)|\d%)(?:;|!|$)"
+    r"|font-size:(?:0{0,9}\.?0{0,9}(?:px|pt|em|rem|%)?|0{0,9}[12](?:\.\d{1,9})?(?:px|pt)"
+    r"|0{0,9}\.[01]\d{0,9}(?:em|rem)|\d%)(?:;|!|$)"
 )
 """Declarations that hide text from everybody but the program that reads the page."""
 
