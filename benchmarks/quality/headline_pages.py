@@ -20,8 +20,8 @@ PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?
 ELSEWHERE = (
     ("**Lies, with a source history**: attack success rate of three published lies from new domains",
      "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
-    ("**Prompt injections** missed: textbook wordings; AgentDojo v1 appended to tool results",
-     "0 of 30; 0 of 629", "659", "`python -m benchmarks injections evaluation-data`"),
+    ("**Prompt injections** still read: textbook; held-out first tries alone, inside text. Ordinary text touched",
+     "0; 31, 39. 0.7", "30; 80; 710", "`python -m benchmarks injections evaluation-data`"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""
 
