@@ -15,9 +15,7 @@ import signal
 import sys
 import time
 
-from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs, update
-from unpoison.beliefs import redis as redis_module
-from unpoison.beliefs import sql as sql_module
+from unpoison.beliefs import Belief, SqliteBeliefs, databases, open_beliefs, update
 
 KEYS = 3
 
@@ -85,7 +83,7 @@ def crashes(path: str, kills: int) -> None:
 
 
 if __name__ == "__main__":
-    redis_module.TIMEOUT = sql_module.TIMEOUT = sql_module.BUSY = 60  # a busy machine loses no update either
+    databases._REDIS_TIMEOUT = databases.TIMEOUT = databases.BUSY = 60  # a busy machine loses no update either
     what, *arguments = sys.argv[1:]
     if what == "updates":
         updates(arguments[0], *map(int, arguments[1:]))
