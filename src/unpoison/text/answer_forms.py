@@ -18,11 +18,12 @@ import Stemmer
 
 from unpoison.text.languages import FUNCTION_WORDS, other_language
 from unpoison.text.lexicon import LANGUAGES, fold, phrases
+from unpoison.text.moments import Value
 from unpoison.text.normalisation import Token, fold_text, roman, tokens, word_set
 from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question, wanted
 from unpoison.text.tokens import ENGLISH_318
 from unpoison.text.units import MEASURES, Quantity, single
-from unpoison.text.value_reader import Value, read_values
+from unpoison.text.value_reader import read_values
 from unpoison.text.values import compare_all
 
 __all__ = [

@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from unpoison.text.languages import FUNCTION_WORDS, other_language
+from unpoison.text.moments import HALVES, Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, Kind, Wanted
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
 from unpoison.text.units import Quantity, near
-from unpoison.text.value_reader import HALVES, MAX_CHARS, Value, values
+from unpoison.text.value_reader import MAX_CHARS, values
 
 __all__ = [
     "Verdict",
