@@ -9,7 +9,7 @@ import pytest
 from unpoison import Passage, Query, Screening, Sources
 from unpoison.core.answers import Answer
 from unpoison.core.verdicts import Claim, Status
-from unpoison.screener.learning import outcomes_of
+from unpoison.screener.screener import outcomes_of
 
 NAMES = ("a.example", "b.example", "c.example", "d.example")
 PASSAGES = [Passage("text", source=f"https://{name}/") for name in NAMES]

@@ -44,10 +44,10 @@ MAX_CUTS = 8
 """Rounds of cutting in one passage; a passage that still holds an injection is dropped."""
 
 MAX_PLACES = 16
-"""Sentences of one passage that the grammar may find; a passage with more is dropped."""
+"""Injections that one round may find in a passage; a passage with more is dropped."""
 
 RESIDUE = 0.05
-"""The highest probability of the rest of a passage after a cut; 98 % of 1,328 clean passages are below it."""
+"""The highest probability of the rest of a passage after strong evidence, stricter than the threshold."""
 
 MIN_WORDS = 3
 """A rest of fewer words is dropped."""
@@ -217,7 +217,7 @@ def _says_something(passage: Passage) -> bool:
 
 
 MAX_NAMED = 10
-"""Passages that a note on an unsupported language names."""
+"""Passages that a note names."""
 
 
 class Injections(NamedTuple):

@@ -72,15 +72,23 @@ DETECTOR = Detector()
 
 
 def _detect(texts: Sequence[str]) -> list[Detection]:
-    judge = model.shipped_model()
-    assert judge is not None  # noqa: S101  it was asked for
+    return _judge(texts, model.shipped_model())
+
+
+def _detect_signs(texts: Sequence[str]) -> list[Detection]:
+    """What is found without the transformer; a function of its own, because what it finds is remembered by its name."""
+    return _judge(texts, None)
+
+
+def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Detection]:
     read = [(n, reading) for n, text in enumerate(texts) for reading in readings(text)]
     found: list[list[Stretch]] = [[] for _ in texts]
-    for (n, reading), odds in zip(read, judge.log_odds([(reading.text, reading.sentences) for _, reading in read])):
+    said = judge.log_odds([(reading.text, reading.sentences) for _, reading in read]) if judge else [[]] * len(read)
+    for (n, reading), odds in zip(read, said):
         likely = ((place, _probability(one)) for *place, one in odds)
         own = [*_signs(reading), *(Stretch(*reading.source(*place), p) for place, p in likely if p >= FLOOR)]
         found[n] += [one for one in own if not _is_known(one, found[n])]
-    return [_detection(text, own) for text, own in zip(texts, found)]
+    return [_detection(text, own, "" if judge else UNJUDGED) for text, own in zip(texts, found)]
 
 
 def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
@@ -89,15 +97,6 @@ def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
         other.start < one.end and one.start < other.end and other.probability >= min(one.probability, STRONG)
         for other in found
     )
-
-
-def _detect_signs(texts: Sequence[str]) -> list[Detection]:
-    """What is found without the transformer."""
-    found: list[list[Stretch]] = [[] for _ in texts]
-    for own, text in zip(found, texts):
-        for reading in readings(text):
-            own += [one for one in _signs(reading) if not _is_known(one, own)]
-    return [_detection(text, own, UNJUDGED) for text, own in zip(texts, found)]
 
 
 def _signs(reading: Layout) -> list[Stretch]:

@@ -100,11 +100,6 @@ def readings(text: str) -> list[Layout]:
     return found
 
 
-def unwrap(text: str) -> str:
-    """The text with a space for each line end inside a sentence, as mail and YAML break lines; as long as the text."""
-    return _SOFT_BREAK.sub(" ", text)
-
-
 def _laid_out(text: str) -> str:
     if ":" in text and _KEY.search(text):
         text = _OPENED.sub(_line_end, text)
@@ -121,7 +116,7 @@ def _laid_out(text: str) -> str:
     text = _JOINED.sub(lambda match: _JOINT.sub(" ", match[0]), text)
     if "\n" in text:
         text = _LINES.sub(lambda match: _LINE_MARKS.sub(_blank, match[0]), text)
-        text = unwrap(_FOLDED.sub(_blank, text))
+        text = _SOFT_BREAK.sub(" ", _FOLDED.sub(_blank, text))
     return text
 
 

@@ -6,7 +6,7 @@ result back to the caller's passages, is the same for every defense and lives in
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Protocol, Self, Unpack, cast
@@ -22,13 +22,14 @@ from unpoison.models.requests import Flow
 from unpoison.runtime.driver import arun, as_flow, result_of, run
 from unpoison.screener.admission import Admitted, admit
 from unpoison.screener.classifier import classified
-from unpoison.screener.learning import outcomes_of
 from unpoison.screener.options import Shell, ShellOptions
 from unpoison.screener.streaming import Event, stream_events
+from unpoison.sources.history import Outcome
+from unpoison.sources.sources import Sources
 from unpoison.utils.threads import on_thread
 from unpoison.utils.tracing import Mark, span
 
-__all__ = ["Screener"]
+__all__ = ["Screener", "outcomes_of"]
 
 
 class Screenable(Protocol):
@@ -193,3 +194,24 @@ def _trace_counts(screening: Screening, mark: Mark) -> None:
     """Add the numbers of passages and of drops to the trace."""
     mark("passages", len(screening.passages))
     mark("dropped", len(screening.dropped_indices))
+
+
+def outcomes_of(result: Screening | Answer, sources: Sources) -> Mapping[str, Outcome]:
+    """The outcome of each origin's passages.
+
+    If two or more sources agreed on an undisputed answer, its sources `agreed` and the sources of other claims
+    `contested` it. A source whose passages were all dropped is `dropped`. All others are `seen`: a disputed answer is
+    evidence for nobody.
+    """
+    screening = result.screening if isinstance(result, Answer) else result
+    origins = [sources.origin(passage) for passage in screening.passages]
+    kept = {origins[i] for i in screening.kept_indices}
+    outcomes: dict[str, Outcome] = {origin: "seen" if origin in kept else "dropped" for origin in origins if origin}
+    if isinstance(result, Answer) and result.status == "agreed":
+        lead, *others = result.claims
+        said_otherwise = {origin for claim in others for origin in claim.origins if claim.weight}
+        for origin in outcomes.keys() & said_otherwise:
+            outcomes[origin] = "contested"
+        for origin in outcomes.keys() & set(lead.origins):
+            outcomes[origin] = "agreed"
+    return outcomes

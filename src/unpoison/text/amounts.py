@@ -31,20 +31,7 @@ _BEFORE_ARTICLE = word_set("within after for about only until in than")
 
 
 class Amounts(Moments):
-    """Reads quantities too.
-
-    Args:
-        text: Any text.
-        date: Whether a date is asked for.
-        years: Whether four digits alone are a year.
-        alone: Whether the text is an answer, whose article ("a week") and hyphenated numbers count.
-        dots: Whether "1.250" is a thousand and more.
-    """
-
-    def __init__(self, text: str, date: bool, years: bool, alone: bool, dots: bool) -> None:
-        super().__init__(text, date, years, dots)
-        self.alone = alone
-        self.taken: list[tuple[int, int]] = []
+    """Reads quantities too."""
 
     def _count(self, at: int) -> int:
         """The end of the quantity that begins here; 0 if there is none."""

@@ -57,13 +57,15 @@ class Moments(Numbers):
         text: Any text.
         date: Whether a date is asked for, so that the name of a month alone is a date.
         years: Whether four digits alone are a year.
+        alone: Whether the text is an answer, whose article ("a week") and hyphenated numbers count.
         dots: Whether "1.250" is a thousand and more.
     """
 
-    def __init__(self, text: str, date: bool, years: bool, dots: bool) -> None:
+    def __init__(self, text: str, date: bool, years: bool, alone: bool, dots: bool) -> None:
         super().__init__(text, dots)
-        self.date, self.years = date, years
+        self.date, self.years, self.alone = date, years, alone
         self.found: list[Value] = []
+        self.taken: list[tuple[int, int]] = []
 
     def _add(self, kind: Kind, at: int, end: int, key: Any, *parts: Qualifier) -> int:
         start, stop = self.pieces[at].start, self.pieces[end - 1].end
