@@ -15,7 +15,7 @@ pytestmark = pytest.mark.needs("openpyxl", "lxml")
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
 
-def workbook(path: Path, cells: str, merged: str = "", strings: str = "") -> Path:
+def workbook(path: Path, cells: str, merged: str = "", strings: str = "", head: str = "") -> Path:
     """A small XLSX file, changed as an attacker would."""
     import openpyxl
 
@@ -24,7 +24,7 @@ def workbook(path: Path, cells: str, merged: str = "", strings: str = "") -> Pat
     book.save(path)
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
-    sheet = f"<worksheet {MAIN}><sheetData>{cells}</sheetData>{merged}</worksheet>"
+    sheet = f"{head}<worksheet {MAIN}><sheetData>{cells}</sheetData>{merged}</worksheet>"
     parts["xl/worksheets/sheet1.xml"] = sheet.encode()
     if strings:
         parts["xl/sharedStrings.xml"] = f"<sst {MAIN}>{strings}</sst>".encode()
@@ -39,6 +39,17 @@ def test_a_merge_over_the_whole_sheet_costs_nothing(tmp_path: Path) -> None:
     path = workbook(tmp_path / "a.xlsx", '<row r="1"><c r="A1"><v>7</v></c></row>', merged)
     with FileReader(seconds=20) as reader:
         assert "7" in reader.read(path, ".xlsx").reading().text
+
+
+def test_an_entity_reads_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("the secret of the machine")
+    head = f'<!DOCTYPE worksheet [<!ENTITY h SYSTEM "{(tmp_path / "secret").as_uri()}">]>'
+    cells = '<row r="1"><c r="A1"><v>7</v></c><c r="B1" t="inlineStr"><is><t>a &h; b</t></is></c></row>'
+    path = workbook(tmp_path / "a.xlsx", cells, head=head)
+    with FileReader(seconds=20) as reader:
+        text = reader.read(path, ".xlsx").reading().text
+    assert "7" in text
+    assert "secret" not in text
 
 
 def test_a_long_text_in_many_cells_is_read_to_a_bound(tmp_path: Path) -> None:

@@ -228,7 +228,9 @@ def _merged(package: Package, name: str) -> list[tuple[int, int, int, int]]:
     """Top, left, bottom and right of the merged ranges; only the first `MAX_MERGED`."""
     found = list[tuple[int, int, int, int]]()
     with package.open(name) as stream:
-        for _, one in package.xml.iterparse(stream, tag=(f"{X}mergeCell", f"{X}row"), huge_tree=True):
+        for _, one in package.xml.iterparse(
+            stream, tag=(f"{X}mergeCell", f"{X}row"), resolve_entities=False, huge_tree=True
+        ):
             corners = _REFERENCE.findall(one.get("ref") or "")
             if len(corners) == 2 and len(found) < MAX_MERGED:
                 (left, top), (right, bottom) = corners
