@@ -131,8 +131,8 @@ def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.Monk
 UNBOUNDED = frozenset(
     """_all_labels _all_marks _classes _defense _environment _hints _letters _list _lists _load _minilm _optional
     _options _questions _secret _sentence_marks _settings _shipped _style _suffixes _tables _template _templates
-    _text_file _types _unsupported_scripts _usual_marks _words load network
-    entry_points_of load_grammar preset_file load_reader load_weights resource""".split()  # noqa: SIM905
+    _text_file _types _unsupported_scripts _usual_marks _words load network _morpheme_values _morphemes _pattern _data
+    _defaults _named_in denying phrases entry_points_of load_grammar preset_file load_reader load_weights resource""".split()  # noqa: SIM905
 )
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
 
@@ -141,7 +141,8 @@ BOUNDED = (
     *("_stem", "_wanted", "_question_words", "_breaks_of", "_words_hash", "_read", "gaps", "read_answer", "_values"),
     "_split_words",  # blocks of text, four at most
     "_made_again",  # models by the arguments of their constructors, eight at most
-    "_word_value",  # words of at most 60 characters
+    *("_word_value", "_classes_of"),  # words of at most 60 and 40 characters
+    "read_values",  # 20,000 characters at most
     "_begun_by",  # words of at most 40 characters
     "_rows",  # of an evaluation file, two at most
     *("_place", "_origin", "_origin_place", "_glob", "_entries", "check_rule"),  # of sources, rules and policies
