@@ -13,7 +13,7 @@ from contract.test_promises import INPUTS, QUERY, SHARKS, make
 from unpoison import Defense, Screening
 from unpoison.cli.demo import plant
 from unpoison.core import registry
-from unpoison.core.reason_words import SENTENCES
+from unpoison.core.reasons import SENTENCES
 from unpoison.core.verdicts import ACTIONS, Action
 from unpoison.io.rows import load_sample
 
@@ -70,7 +70,7 @@ def test_no_passage_chooses_what_a_model_is_shown(defense: Defense, given: list[
 def test_every_word_of_a_published_method_is_used() -> None:
     """Codes that nothing gives are no catalogue; those that are reserved are named here."""
     root = Path(str(registry.__file__)).parents[2]
-    files = (path for path in root.rglob("unpoison*/**/*.py") if path.name != "reason_words.py")
+    files = (path for path in root.rglob("unpoison*/**/*.py") if path.name != "reasons.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     given = set(
         re.findall(r'"([a-z_]+\.[a-z_]+|exempt|prompt_injection|hidden|allow|gibberish|crafted|contradicted)"', text)

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Grada, Guard, Passage, Query, Screening
-from unpoison.core.reason_words import SENTENCES
-from unpoison.core.reasons import Reason, as_reason
+from unpoison.core.reasons import SENTENCES, Reason, as_reason
 from unpoison.core.verdicts import Evidence, Verdict
 
 CENTRAL = Reason.of("grada.central", place=2, count=7, score=0.5, tie=0.25, passage=1)
