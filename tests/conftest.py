@@ -124,24 +124,28 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _read_injections() -> None:
-    """A double reads where the weights of the transformer are not there: a clone without its largest files."""
+    """A double reads in place of the transformer, which takes a hundred times as long, where no test asks for it."""
     from injection_double import WordsModel
     from unpoison.injections import model
 
-    if model._shipped() is None:
-        double = WordsModel()
-        model._shipped = lambda: double  # type: ignore[assignment]
+    double = WordsModel()
+    model._shipped = lambda: double  # type: ignore[assignment]
 
 
-@pytest.fixture(scope="session")
-def transformer() -> InjectionModel:
-    """The transformer of injections; a test of what it finds is skipped without its weights."""
-    from unpoison.injections.model import InjectionModel, shipped_model
+@pytest.fixture
+def transformer(monkeypatch: pytest.MonkeyPatch) -> Iterator[InjectionModel]:
+    """The transformer of injections reads; a test of what it finds is skipped without its weights."""
+    from injection_double import SHIPPED
+    from unpoison.injections import model
+    from unpoison.text import analysis
 
-    model = shipped_model()
-    if not isinstance(model, InjectionModel):
+    shipped = SHIPPED()
+    if shipped is None:
         pytest.skip("the weights of the injection model are not there")
-    return model
+    monkeypatch.setattr(model, "_shipped", SHIPPED)
+    analysis.clear()  # what the double found is not what the transformer finds
+    yield shipped
+    analysis.clear()
 
 
 @pytest.fixture(scope="session")

@@ -143,6 +143,27 @@ def test_a_long_sentence_is_judged_in_even_parts(judge: InjectionModel, session:
     assert odds[-1].end == len(text)
 
 
+def test_a_sentence_costs_in_proportion_to_its_length(judge: InjectionModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty thousand emoji took four seconds: the offsets of all pieces were listed for each part."""
+    listed = list[int]()
+
+    class Encoding:
+        ids = [PLAIN] * 600
+
+        @property
+        def offsets(self) -> list[tuple[int, int]]:
+            listed.append(1)
+            return [(i, i + 1) for i in range(600)]
+
+    class Tokenizer:
+        def encode_batch(self, texts: list[str], **_: object) -> list[Encoding]:
+            return [Encoding() for _ in texts]
+
+    monkeypatch.setattr(judge, "_tokenizer", Tokenizer())
+    assert len(judge.log_odds([("x" * 600, [(0, 600)])])[0]) == 600 / PART
+    assert len(listed) == 1
+
+
 def test_texts_do_not_share_windows_and_are_judged_alike_alone(judge: InjectionModel, session: Session) -> None:
     texts = ["order. payload.", "payload.", "", "plain. order.", "order " * 40]
     together = odds_of(judge, *texts)

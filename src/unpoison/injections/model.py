@@ -139,7 +139,8 @@ class InjectionModel:
             ids = np.array(one.ids, np.int64)
             size = ceil(len(ids) / max(ceil(len(ids) / self._longest), 1))
             edges = list(range(size, len(ids), size))
-            begins = [start, *(start + one.offsets[edge][0] for edge in edges)]
+            offsets = one.offsets if edges else ()  # each access makes the whole list
+            begins = [start, *(start + offsets[edge][0] for edge in edges)]
             pieces = np.split(ids, edges) if len(ids) else []
             parts += [_Part(n, *place, own) for place, own in zip(zip(begins, [*begins[1:], end]), pieces)]
         return parts
