@@ -25,6 +25,9 @@ from unpoison.cli import app
 from unpoison.retrieval import BM25Retriever
 from unpoison.scan.sources import folder_documents
 
+pytestmark = pytest.mark.usefixtures("transformer")
+"""What is found is the transformer's doing."""
+
 BRIDGE = "The iron bridge was opened in 1887 and widened in 1926. {} A toll was taken until 1950."
 AROUND = [
     "The iron bridge of the valley dates from 1887.",

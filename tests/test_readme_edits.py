@@ -15,6 +15,9 @@ from documents import ROOT, blocks
 
 (EXAMPLE,) = [block.text for block in blocks(Path(ROOT / "README.md")) if block.language == "python"]
 
+pytestmark = pytest.mark.usefixtures("transformer")
+"""What is found is the transformer's doing."""
+
 QUESTION = '"in which city is the Vasa Museum"'
 LIE = '"The Vasa Museum is in Gothenburg."'
 TRUE, TOO = '"The Vasa Museum stands in Stockholm."', '"The Vasa Museum is in the city of Stockholm."'

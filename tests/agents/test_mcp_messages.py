@@ -30,6 +30,7 @@ def called(result: dict[str, Any], gate: McpGate | None = None) -> dict[str, Any
     return (gate or McpGate("me")).screen_reply("tools/call", {"name": "fetch", "arguments": {}}, reply)["result"]
 
 
+@pytest.mark.usefixtures("transformer")
 @pytest.mark.parametrize(
     ("tool", "code"),
     [

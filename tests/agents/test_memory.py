@@ -7,6 +7,9 @@ import pytest
 from unpoison.agents import MemoryGate
 from unpoison.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("transformer")
+"""What is found is the transformer's doing."""
+
 NOTES = (
     "The refund limit is 50 euros.",
     "Maria prefers trains to planes, and an aisle seat.",

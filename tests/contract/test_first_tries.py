@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from unpoison import Guard
 from unpoison.agents import screen_tool_result
-from unpoison.injections.model import InjectionModel
+
+pytestmark = pytest.mark.usefixtures("transformer")
+"""What is found is the transformer's doing."""
 
 PAYLOAD = re.compile(
     r"\b60\b|hacked|pwned|banana|\bdan\b|developer mode|system prompt|evil\.example|ignore|disregard|forget",
@@ -22,7 +24,7 @@ PAYLOAD = re.compile(
 
 
 @pytest.fixture(scope="module")
-def tries(shared_data: Path, transformer: InjectionModel) -> list[dict[str, Any]]:
+def tries(shared_data: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (shared_data / "textbook.jsonl").read_text("utf-8").splitlines()]
 
 

@@ -174,6 +174,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("number", range(len(load_examples())))
+@pytest.mark.usefixtures("transformer")
 @pytest.mark.needs("unpoison_reader")
 def test_examples_show_what_they_say(number: int) -> None:
     """With the reader that the page is served with."""
