@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html.parser import HTMLParser
 from importlib.resources import files
 
-from unpoison.report.pages import resource
+from unpoison.report.document import resource
 
 PAYLOAD = (
     "x{{7*7}}x{%raw%}${7*7}\"'><img src=x onerror=1><script>alert(1)</script><svg onload=1>"

@@ -23,9 +23,8 @@ import numpy as np
 from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.quality.quality_cells import AS_PUBLISHED, ATTACKS, BENIGN, CANDIDATES, SETS, WIKI, Cell, cells
 from unpoison import Query, __version__
-from unpoison.algorithms.cosine import cosine
+from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio, wilson
-from unpoison.algorithms.ranking import best_first
 from unpoison.core.registry import create
 from unpoison.defenses.base import Defense
 from unpoison.models import CachedEncoder, load_encoder

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unpoison.text.normalisation import squad
+from unpoison.text.tokens import squad
 
 __all__ = [
     "MONTHS",

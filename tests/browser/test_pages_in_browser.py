@@ -16,7 +16,7 @@ from chromium import Tab, found_browser, opened
 from scan.corpora import audited, honest, planted
 from scan.test_audit import week
 from unpoison.scan import scan
-from unpoison.scan.audit_report import audit_page
+from unpoison.scan.report import audit_page
 from unpoison.scan.report import page as scan_page
 
 pytestmark = pytest.mark.browser

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unpoison import Passage, Vote
 from unpoison.core.answers import Reply
-from unpoison.defenses.isolation import is_isolated
+from unpoison.defenses.voices import is_isolated
 from unpoison.models import ScriptedGenerator
 from unpoison.models.cache import CachedGenerator
 from unpoison.models.prompts import Prompt

@@ -8,8 +8,7 @@ from ragdefender.identification.topk import IdentifyAdversarial
 
 from unpoison.algorithms.clusters import agglomerative
 from unpoison.algorithms.concentration import concentration, top_pair_frequency
-from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first, cosine
 
 pytestmark = [
     pytest.mark.needs("ragdefender", "torch", "sentence_transformers"),

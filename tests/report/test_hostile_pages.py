@@ -21,10 +21,9 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Evidence, Rival, Span
-from unpoison.report.document import Section, Table, document
-from unpoison.report.pages import resource
-from unpoison.scan.audit_report import audit_page
+from unpoison.report.document import Section, Table, document, resource
 from unpoison.scan.findings import Finding, Scan
+from unpoison.scan.report import audit_page
 from unpoison.scan.report import page as page_of_scan
 from unpoison_lab.redteam.results import Results, Trial, redteam_page
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import FakeEncoder

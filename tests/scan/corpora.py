@@ -7,7 +7,7 @@ from typing import Any
 
 from unpoison.io.rows import load_sample
 from unpoison.scan.audit import Audit
-from unpoison.scan.audit_report import AuditReport
+from unpoison.scan.report import AuditReport
 
 TOWNS = """
 Avonlea Brightwater Carrick Dunmore Elsworth Farrow Glenside Hartley Ingleby Jarrow Kelso Lorne Marwick Norham Oakham

@@ -20,7 +20,7 @@ from unpoison.errors import InputError
 from unpoison.scan import audit as module
 from unpoison.scan.audit import Audit, read_event
 from unpoison.scan.audit_log import entry
-from unpoison.scan.audit_report import audit_page
+from unpoison.scan.report import audit_page
 from unpoison.sources import Sources
 from unpoison.sources.allow import text_hash
 

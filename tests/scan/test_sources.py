@@ -12,7 +12,7 @@ import pytest
 from unpoison.errors import InputError
 from unpoison.scan import office_package
 from unpoison.scan.documents import Document, UnreadDocument
-from unpoison.scan.office_files import read_word_file
+from unpoison.scan.office_package import read_word_file
 from unpoison.scan.sources import folder_documents
 
 pytestmark = pytest.mark.needs("docx")

@@ -17,8 +17,8 @@ from unpoison.io.file_rows import json_line
 from unpoison.io.output import check_output
 from unpoison.report.document import write_text
 from unpoison.scan.audit import Audit
-from unpoison.scan.audit_report import AuditReport, audit_page, tables
 from unpoison.scan.documents import moment
+from unpoison.scan.report import AuditReport, audit_page, tables
 from unpoison.sources.sources import Sources
 from unpoison.utils.plain_text import count_noun
 

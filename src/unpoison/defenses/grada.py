@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.bm25 import bm25
 from unpoison.algorithms.centrality import pagerank
-from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening

@@ -20,15 +20,14 @@ from typing import Any, Literal, NamedTuple, Self, Unpack
 
 import numpy as np
 
+from unpoison.algorithms.cosine import best_first
 from unpoison.algorithms.mincut import min_cut
-from unpoison.algorithms.ranking import best_first
 from unpoison.beliefs import open_beliefs
 from unpoison.beliefs.store import BeliefStore, belief_key, check_key
 from unpoison.core.answers import Answer, Belief, BeliefUpdate, Weights
 from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import ShellOptions, make_answer
-from unpoison.defenses.isolation import MAX_ANSWER_CHARS
 from unpoison.defenses.radar_static import (
     RELEASED,
     AnswerGraph,
@@ -36,6 +35,7 @@ from unpoison.defenses.radar_static import (
     Matrix,
     StaticRadar,
 )
+from unpoison.defenses.voices import MAX_ANSWER_CHARS
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_prompt

@@ -24,7 +24,7 @@ from unpoison.core.reasons import Reason, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, make_answer
-from unpoison.defenses.isolation import read_alone, statements
+from unpoison.defenses.voices import read_alone, statements
 from unpoison.models.prompts import (
     Prompt,
     answer_alone_prompt,

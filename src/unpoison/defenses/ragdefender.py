@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.clusters import agglomerative
 from unpoison.algorithms.concentration import concentration, top_pair_frequency, top_terms
-from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening

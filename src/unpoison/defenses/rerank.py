@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening

@@ -13,7 +13,7 @@ theta(n - r + a) has c(w) + a < theta(n - r + a), also a new keyword (c = 0), an
 is the same, and so is the answer. If some keywords are neither certain to stay nor certain to stay out, the answer is
 the same if it is the same for every subset of them beside the certain ones.
 
-**Proof.** Each answer is a function of its passage alone (`defenses.isolation`), and an answer votes once for a
+**Proof.** Each answer is a function of its passage alone (`defenses.voices`), and an answer votes once for a
 keyword, so c'(w) lies between c(w) - min(r, c(w)) and c(w) + a, and the threshold is theta(n - r + a). The list of
 keywords consists of the certain ones and some of the doubtful; the prompt is a function of that set, and equal prompts
 get equal replies. Votes have no weights (`gamma` = 1) and no order.
@@ -31,7 +31,7 @@ from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
-from unpoison.defenses.isolation import is_isolated, read_alone
+from unpoison.defenses.voices import is_isolated, read_alone
 from unpoison.models.prompts import Prompt, fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate

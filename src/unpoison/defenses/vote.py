@@ -9,7 +9,7 @@ the same form as w (`text.answer_forms`).
 
 **Proof.** (1) The vote of a passage is a function of the question and of that passage: its canonical reading comes from
 its own text, injections are found in its own text (`injections.cutting`), it is read in a prompt of its own
-(`defenses.isolation`), and `informative` and `form` see its own answer only. Caches return what would be computed
+(`defenses.voices`), and `informative` and `form` see its own answer only. Caches return what would be computed
 again; equal prompts are sent once and get equal replies. (2) So m changes take at most m votes from any class and give
 at most m to any class. (3) `algorithms.votes.outvotes` proves the rest by arithmetic on the counts. The order of
 passages is never used: ties abstain, and of several wordings of the winner the most frequent is shown, then the
@@ -50,8 +50,7 @@ from unpoison.core.reasons import Reason, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
-from unpoison.defenses.isolation import read_apart
-from unpoison.defenses.voices import Voice, those_that_count, voices_of
+from unpoison.defenses.voices import Voice, read_apart, those_that_count, voices_of
 from unpoison.errors import InputError, OptionError
 from unpoison.io.rows import Row
 from unpoison.models.loading import can_write

@@ -23,7 +23,7 @@ import yaml
 
 from unpoison.errors import OptionError, clip
 from unpoison.utils.checks import among, flag
-from unpoison.utils.fences import marker
+from unpoison.utils.plain_text import marker
 
 __all__ = [
     "ABSTAIN", "DATA", "PAPERS", "SAFE", "Message", "Prompt", "PromptStyle", "Task", "fence_texts", "fill_prompt",

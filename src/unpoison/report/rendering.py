@@ -12,7 +12,7 @@ from typing import NamedTuple
 from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
-from unpoison.report.pages import render
+from unpoison.report.document import render
 from unpoison.sources.sources import Standing
 from unpoison.utils.plain_text import excerpt, plain
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 from unpoison.utils.extras import lazy_names
 
 if TYPE_CHECKING:
-    from unpoison.retrieval.base import Retriever
+    from unpoison.retrieval.base import HybridRetriever, Retriever
     from unpoison.retrieval.bm25 import BM25Retriever
     from unpoison.retrieval.dense import DenseRetriever
-    from unpoison.retrieval.hybrid import HybridRetriever
     from unpoison.retrieval.langchain import LangChainStore
     from unpoison.retrieval.store import StoreRetriever
 
 _HOMES = {
     "BM25Retriever": "bm25",
     "DenseRetriever": "dense",
-    "HybridRetriever": "hybrid",
+    "HybridRetriever": "base",
     "LangChainStore": "langchain",
     "Retriever": "base",
     "StoreRetriever": "store",

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage, Query, as_query
 from unpoison.retrieval.base import Collection, Retriever, by_trust, check_count, depth
 from unpoison.sources.sources import Sources, SourcesOption

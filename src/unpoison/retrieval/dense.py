@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage, Vector
 from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder

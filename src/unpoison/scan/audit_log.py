@@ -27,8 +27,8 @@ from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import json_line
 from unpoison.io.output import is_last_line_ended, write_all
 from unpoison.utils.checks import among
-from unpoison.utils.fences import digest_text
 from unpoison.utils.files import Closing, hold_lock, private
+from unpoison.utils.plain_text import digest_text
 
 __all__ = ["VERSION", "AuditLog", "detail", "entry"]
 

@@ -15,7 +15,7 @@ from threading import Timer
 from typing import IO, Any, Self
 
 from unpoison.errors import InputError, MissingExtraError
-from unpoison.scan.office_files import read_slides, read_word_file
+from unpoison.scan.office_package import read_slides, read_word_file
 from unpoison.scan.other_files import read_mail, read_notebook, read_subtitles
 from unpoison.scan.parts import FileText, Part
 from unpoison.scan.pdf_file import read_pdf_file

@@ -1,6 +1,6 @@
 """Reads web pages with the parser of the HTML standard: visible text, and text that a browser does not show.
 
-What is hidden raises no suspicion by itself (`scan.hidden_text`): pages hide menus, banners and hints for screen
+What is hidden raises no suspicion by itself (`scan.scanner`): pages hide menus, banners and hints for screen
 readers. It is read apart from the rest, so that an instruction or a claim in it is found.
 """
 

@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from unpoison.defenses.base import Defense
 from unpoison.models.loading import can_write
-from unpoison.report.pages import render, resource
+from unpoison.report.document import render, resource
 from unpoison.report.rendering import STATUS, preview, sources_of
 from unpoison.serve.reading import BodyRoute
 from unpoison.serve.replies import Json, Refusal

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from unpoison.text.lexicon import phrases
 from unpoison.text.moments import Moments, Qualifier
-from unpoison.text.normalisation import word_set
 from unpoison.text.questions import Kind
+from unpoison.text.tokens import word_set
 from unpoison.text.units import CURRENCIES, JOINING, MEASURES, Quantity, single, to_count, unit_name, word_value
 
 __all__ = ["Amounts"]

@@ -19,9 +19,8 @@ import Stemmer
 from unpoison.text.languages import FUNCTION_WORDS, other_language
 from unpoison.text.lexicon import LANGUAGES, fold, phrases
 from unpoison.text.moments import Value
-from unpoison.text.normalisation import Token, fold_text, roman, tokens, word_set
 from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question, wanted
-from unpoison.text.tokens import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318, Token, fold_text, roman, tokens, word_set
 from unpoison.text.units import MEASURES, Quantity, single
 from unpoison.text.value_reader import read_values
 from unpoison.text.values import compare_all

@@ -14,8 +14,8 @@ from rapidfuzz.distance import Levenshtein
 
 from unpoison.text.answer_forms import MAX_ANSWER_CHARS, ParsedAnswer, denying, read_answer
 from unpoison.text.languages import other_language
-from unpoison.text.normalisation import word_set
 from unpoison.text.questions import ParsedQuestion, read_question, wanted
+from unpoison.text.tokens import word_set
 from unpoison.text.values import Verdict, compare_all, one_of_each
 
 __all__ = ["COMPATIBLE", "RIVAL", "SAME", "Relation", "relation"]

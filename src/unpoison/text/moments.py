@@ -6,8 +6,8 @@ import re
 from typing import Any, NamedTuple, TypeAlias
 
 from unpoison.text.lexicon import phrases
-from unpoison.text.normalisation import word_set
 from unpoison.text.questions import Kind
+from unpoison.text.tokens import word_set
 from unpoison.text.units import CURRENCIES, Numbers, Quantity, unit_name, word_value
 
 __all__ = ["HALVES", "Moments", "Qualifier", "Value"]

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from unpoison.text.lexicon import fold, phrases, pieces
-from unpoison.text.normalisation import word_set
+from unpoison.text.tokens import word_set
 
 __all__ = [
     "CURRENCIES",

@@ -23,7 +23,7 @@ from unpoison.errors import OptionError
 from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
 from unpoison.models.protocols import Generator, TokenByToken
 from unpoison.models.requests import Flow, generate, next_token
-from unpoison.text.normalisation import squad
+from unpoison.text.tokens import squad
 from unpoison.utils.checks import among, at_least
 
 __all__ = ["SelfRag", "best_answer", "read_critique"]

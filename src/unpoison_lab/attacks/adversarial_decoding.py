@@ -12,8 +12,7 @@ from typing import NamedTuple, Protocol, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.cosine import inner_products
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first, inner_products
 from unpoison.models.requests import Flow
 from unpoison.utils.checks import at_least, within
 from unpoison_lab.attacks.base import Attack, Meter, PoisonText, RetrievalOptions, Target

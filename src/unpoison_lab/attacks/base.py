@@ -24,7 +24,7 @@ from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Encoder, Generator, Models, TwoTowers
 from unpoison.models.requests import Flow, encode, generate
 from unpoison.runtime.driver import Limits, as_flow, result_of, run
-from unpoison.text.normalisation import separate_words
+from unpoison.text.tokens import separate_words
 from unpoison.utils.checks import at_least, flag
 
 __all__ = [

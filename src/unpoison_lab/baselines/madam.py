@@ -16,11 +16,11 @@ from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
-from unpoison.defenses.isolation import MAX_ANSWER_CHARS
+from unpoison.defenses.voices import MAX_ANSWER_CHARS
 from unpoison.models.prompts import Prompt, answer_alone_prompt, fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
-from unpoison.text.normalisation import squad
+from unpoison.text.tokens import squad
 from unpoison.utils.checks import at_least
 
 __all__ = ["Madam", "agents_answer", "all_correct_answers"]

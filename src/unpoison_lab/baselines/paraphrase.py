@@ -17,8 +17,8 @@ from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate, retrieve
-from unpoison.text.normalisation import trim_text
 from unpoison.text.replies import informative
+from unpoison.text.tokens import trim_text
 from unpoison.utils.checks import at_least
 
 __all__ = ["Paraphrasing", "read_paraphrases"]

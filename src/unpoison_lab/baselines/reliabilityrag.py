@@ -23,7 +23,7 @@ from unpoison.core.reasons import Reason, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions, make_answer
-from unpoison.defenses.isolation import MAX_ANSWER_CHARS, contradictions, read_alone
+from unpoison.defenses.voices import MAX_ANSWER_CHARS, contradictions, read_alone
 from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator, NLIModel

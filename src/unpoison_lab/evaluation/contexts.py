@@ -12,7 +12,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
 from unpoison.retrieval.bm25 import BM25Index, english_words

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.algorithms.bm25 import bm25
-from unpoison.algorithms.cosine import cosine
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.protocols import Encoder, TwoTowers

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import eq
 
-from unpoison.text.normalisation import lower_text, separate_words, squad, trim_text, word_set
+from unpoison.text.tokens import lower_text, separate_words, squad, trim_text, word_set
 
 __all__ = ["MATCHERS", "contains_either", "matcher"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from unpoison.text.normalisation import word_set as _word_set
 from unpoison.text.sentences import sentences
+from unpoison.text.tokens import word_set as _word_set
 
 __all__ = ["Fact", "facts_of"]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from unpoison.algorithms.ranking import best_first
+from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError
 from unpoison_lab.attacks.base import PoisonText

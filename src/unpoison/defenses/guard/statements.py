@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
 from unpoison.core.passages import Passage, Query
-from unpoison.defenses.isolation import read_apart
+from unpoison.defenses.voices import read_apart
 from unpoison.models.extractive import RELEVANT, ExtractiveReader
 from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator

@@ -8,8 +8,7 @@ from importlib.resources import files
 import pytest
 from jinja2 import UndefinedError
 
-from unpoison.report.document import Section, Table, document
-from unpoison.report.pages import render, resource
+from unpoison.report.document import Section, Table, document, render, resource
 
 
 def digest(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import docx
 import pytest
 
-from unpoison.scan.office_files import read_word_file
+from unpoison.scan.office_package import read_word_file
 from unpoison.scan.parts import COVERT
 
 pytestmark = pytest.mark.needs("docx")
