@@ -18,7 +18,7 @@ from unpoison.text.answers import SAME, Relation, relation
 
 PAIRS = [
     json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "value_pairs.jsonl").read_text(encoding="utf-8").splitlines()
+    for line in (Path(__file__).parents[2] / "data" / "value_pairs.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 EQUAL = 0.75
 """Minimum probability of equal answers; compatible ones are less sure."""
