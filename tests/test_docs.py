@@ -7,16 +7,13 @@ import builtins
 import importlib
 import importlib.util
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 import documents
 from unpoison import models
-from unpoison.cli import app
 from unpoison.core import registry
 from unpoison.defenses.base import ScreeningOptions
 from unpoison.models import ExtractiveReader, FakeEncoder
@@ -219,43 +216,6 @@ def test_a_table_of_options_has_those_that_there_are(kind: str, name: str, optio
         default = parameters[option].default if option in parameters else None
         if isinstance(default, bool | int | float):
             assert shown == str(default).lower(), option
-
-
-FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def shown_commands(page: Path) -> list[str]:
-    """The commands in the fenced blocks of a page, lines that end in a backslash joined."""
-    found = []
-    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
-        for line in block.replace("\\\n", " ").splitlines() if language in ("", "sh", "bash") else ():
-            found += [part.strip() for part in re.split(r" +# | && ", line) if part.strip().startswith("unpoison ")]
-    return found
-
-
-def unknown_options(command: str) -> list[str]:
-    """Words of a command line that are neither a command nor an option of the command."""
-    words = shlex.split(command.partition(" | ")[0].partition(" -- ")[0])[1:]
-    here: Any = get_command(app)
-    while words and words[0] in getattr(here, "commands", {}):
-        here = here.commands[words.pop(0)]
-    if hasattr(here, "commands"):
-        if not words or words[0].startswith("-"):
-            return [] if set(words) <= {"--help", "--version", "--install-completion"} else words
-        here = here.commands.get("run", here)
-    known = {"--help", *(option for one in here.params for option in (*one.opts, *one.secondary_opts))}
-    return [word for word in words if re.match(r"--?[a-zA-Z]", word) and word.partition("=")[0] not in known]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_command_of_a_page_has_the_options_that_are_shown(page: Path) -> None:
-    assert {command: unknown_options(command) for command in shown_commands(page) if unknown_options(command)} == {}
-
-
-def test_an_option_that_is_not_there_is_found() -> None:
-    assert unknown_options("unpoison screen -d guard --no-such retrieved.jsonl") == ["--no-such"]
-    assert unknown_options("unpoison redteam redteam.yaml --fail-if 'asr > 5%'") == []
-    assert sum(len(shown_commands(page)) for page in PAGES) > 60
 
 
 def test_every_module_that_a_page_names_is_there() -> None:

@@ -17,6 +17,7 @@ from unpoison.core import registry
 from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
+from unpoison.models import FakeEncoder
 from unpoison.models.requests import Flow
 
 TEXTS = ["The bridge was built in 1902.", "The bridge is 300 metres long."]
@@ -31,6 +32,11 @@ IN_PYTHON: list[tuple[Callable[[], Any], str]] = [
     (lambda: load_defense(None), "got None"),  # type: ignore[arg-type]
     (lambda: Guard().screen("q", "one text"), "got 'one text'"),
     (lambda: Guard().screen(TEXTS, "q"), "query must be a string"),  # type: ignore[arg-type]
+    (lambda: Guard().screen("q", set(TEXTS)), "write list"),
+    (lambda: Grada(encoder=lambda texts: texts), "no function is"),  # type: ignore[arg-type,return-value]
+    (lambda: Grada(encoder=FakeEncoder), "no class"),  # type: ignore[arg-type]
+    (lambda: load_defense("json:JSONDecoder"), "MODULE:CLASS"),
+    (lambda: load_defense("json:nothing"), "does not exist"),
 ]
 
 
@@ -83,7 +89,7 @@ def told(*line: object) -> tuple[int, str]:
         ("screen -d guard,threshold=0.5 rows.jsonl", "write guard:threshold=0.5"),
         ("redteam init 127.0.0.1:8000", "got '127.0.0.1:8000'"),
         ("scan chroma:x", "got 'chroma:x'"),
-        ("incident --question q --answer a --passages rows.jsonl", "no row asks 'q'"),
+        ("incident --question q --answer a --passages rows.jsonl", "no row of 1 asks 'q'"),
         ("scren rows.jsonl", "'screen'"),
         ("screen nofile.jsonl", "nofile.jsonl: No such file"),
         ("ask -g gpt-4o rows.jsonl", "no generator 'gpt-4o'"),
@@ -91,11 +97,34 @@ def told(*line: object) -> tuple[int, str]:
         ("redteam run nofile.yaml", "'nofile.yaml' cannot be read"),
         ("check nodir", "nodir: No such file"),
         ("check emptydir", "holds no documents"),
+        ("check cut", "none of 1 document was read"),
+        ("check cut", "damaged, cut short, or no .pdf file"),
+        ("screen docs.jsonl", "'unpoison check'"),
+        ("screen null.jsonl", "question is null"),
+        ("evaluate emptydir", "--questions 50"),
+        ("evaluate docs.jsonl", "--questions 50 makes questions"),
+        ("evaluate docs.jsonl", "and 3 more rows: "),
+        ("evaluate --questions 5 notes.jsonl", "none of 9 documents was read"),
+        ("evaluate nq_poisoned", "python -m benchmarks data get nq_poisoned"),
+        ("incident --passages rows.jsonl --row 99", "no row of 1 is '99'"),
+        ("redteam tab.yaml", "indent with spaces"),
+        ("redteam colon.yaml", "a colon and a space"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_named(line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "emptydir").mkdir()
+    (tmp_path / "cut").mkdir()
+    files = {
+        "cut/a.pdf": "%PDF-1.4\nbroken",
+        "docs.jsonl": "".join(f'{{"id": "{i}", "text": "One."}}\n' for i in range(8)),
+        "notes.jsonl": '{"body": "One."}\n' * 9,
+        "null.jsonl": '{"question": null, "passages": []}\n',
+        "tab.yaml": "\ta: b",
+        "colon.yaml": "a: b: c",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
     (tmp_path / "rows.jsonl").write_text('{"query": "where", "passages": ["a b", "c d"]}\n')
     status, stderr = told(*line.split())
     assert status == 2

@@ -8,6 +8,7 @@ A plan is a grid of scenarios, a paper's table, or a study over time.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -18,7 +19,7 @@ from unpoison.errors import InputError, OptionError, UnpoisonError, clip
 from unpoison.models.loading import answer_judge, best_reader
 from unpoison.report.document import Table, check_suffix, write_text
 from unpoison.runtime.driver import Limits
-from unpoison.scan.sources import read_documents
+from unpoison.scan.sources import all_documents
 from unpoison.utils.files import load_yaml
 from unpoison.utils.plain_text import count_noun
 from unpoison_lab.evaluation.adaptations import Method, methods_of
@@ -215,7 +216,7 @@ def _single(name: str, value: Any) -> Any:
 def _make_questions(plan: EvaluationPlan, count: int, note: Note) -> Path:
     """A file of questions made of documents, beside the run, with the documents as passages to retrieve from."""
     source = _single("data", plan.axes.get("data", ()))
-    read = read_documents(source, lambda failure: note(f"note: {failure.location}: {failure.error}"))
+    read, _ = all_documents(source, note)
     made = make_questions([document_of(one.id, one.passage.text, one.passage.title or "") for one in read], count)
     path = write_questions(made, (plan.folder or RUNS) / "questions")
     note(f"{count_noun(len(made.questions), 'question')} are in {path}; read them before you trust a figure")
@@ -267,11 +268,20 @@ def _measured_cells(report: Report) -> list[MeasuredCell]:
 MAX_PROBLEMS = 20
 """Problems that are said one by one."""
 
+MAX_ALIKE = 5
+"""Rows with one problem that are said one by one."""
+
+_LINE = re.compile(r"line [\d,]+( \('[^']*'\))?: ")
+
 
 def _problems(report: Report) -> list[str]:
     """Rows left out, failures, and attacks that missed their goal, each once."""
     counts = Counter(problem for summary in report.summaries for problem in summary.problems)
-    remarks = rows_left_out(report)
+    remarks, alike = list[str](), Counter[str]()
+    for remark in rows_left_out(report):
+        alike[kind := _LINE.sub("", remark)] += 1
+        remarks += [remark] if alike[kind] <= MAX_ALIKE else []
+    remarks += [f"and {n - MAX_ALIKE:,} more rows: {kind}" for kind, n in alike.items() if n > MAX_ALIKE]
     remarks += [problem if n == 1 else f"{problem} (in {n} scenarios)" for problem, n in counts.items()]
     said = remarks[:MAX_PROBLEMS]
     if len(remarks) > MAX_PROBLEMS:

@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
 from unpoison.batch import BatchScreener, Progress, run
 from unpoison.batch import runner as runner_module
+from unpoison.cli import app
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError
 
@@ -196,11 +198,16 @@ def test_a_worker_that_is_killed_ends_the_batch_with_a_sentence(tmp_path: Path):
     assert not output.exists()
 
 
-def test_control_c_ends_with_130_and_without_a_traceback(tmp_path: Path):
+@pytest.mark.parametrize("workers", [("--workers", 2), ()])
+def test_control_c_ends_with_130_and_the_same_command_resumes(workers: tuple[object, ...], tmp_path: Path):
     source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(320)]), tmp_path / "out.jsonl"
-    with batch_process("-d", "grada", "--workers", 2, source, output, strike=(1, signal.SIGINT)) as process:
+    with batch_process("-d", "grada", *workers, source, output, strike=(1, signal.SIGINT)) as process:
         assert process.wait() == 130
         assert process.stderr is not None
-        assert b"Traceback" not in process.stderr.read()
+        told = process.stderr.read()
+    assert b"Traceback" not in told
+    assert b"interrupted; 64 rows screened; the same command goes on behind them" in told
     assert output.with_name("out.jsonl.part").stat().st_size
     assert not output.exists()
+    done = CliRunner().invoke(app, ["screen", "-d", "grada", "-o", str(output), str(source)])
+    assert "of them in an earlier run" in done.stderr

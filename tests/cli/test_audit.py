@@ -51,7 +51,8 @@ def test_the_documents_that_tried_are_shown_and_what_they_hold_steers_no_termina
 def test_an_alert_has_an_exit_status_of_its_own(log: Path, tmp_path: Path) -> None:
     assert run("audit", "--alert", log).exit_code == 3
     quiet = tmp_path / "quiet.jsonl"
-    quiet.write_text(json.dumps(screened("q", [], ["a"])) + "\n")
+    quiet.write_text(json.dumps(screened("q", ["b"], ["a"])) + "\n")
+    assert "0 flagged; no document was dropped for several questions" in " ".join(run("audit", quiet).stdout.split())
     assert run("audit", "--alert", quiet).exit_code == 0
 
 

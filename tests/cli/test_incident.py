@@ -23,7 +23,7 @@ def test_what_is_missing_is_said_before_anything_is_asked(run: Any, tmp_path: Pa
     for arguments, problem in (
         ([], "give --passages, the passages that were read"),
         (["--passages", empty, "--row", "1"], "shows no passages"),
-        (["--passages", empty, "--row", "2"], "no row is '2'"),
+        (["--passages", empty, "--row", "2"], "no row of 1 is '2'"),
     ):
         result = run("incident", *arguments)
         assert result.exit_code == 2
@@ -42,6 +42,7 @@ def test_the_screen_and_the_exit_status(run: Any, tmp_path: Path) -> None:
     )
     shown = run("incident", "--passages", path, "--answer", "Oslo", "-g", "extractive")
     assert shown.exit_code == 1 and "does not give this answer" in shown.stdout
+    assert "its answer: The museum" in shown.stdout
 
 
 def test_documents_and_rows_are_ranked_without_a_system(run: Any, tmp_path: Path) -> None:

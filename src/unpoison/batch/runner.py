@@ -17,7 +17,7 @@ from unpoison.batch.screener import MAX_ROWS, BatchPart, BatchScreener, Finished
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
 from unpoison.io.files import open_source
-from unpoison.io.output import Journal, check_rows_name, not_the_input, read_rows, write_rows
+from unpoison.io.output import Journal, check_output, check_rows_name, read_rows, write_rows
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.files import Closing, lock_file
 from unpoison.utils.processes import process_map
@@ -113,7 +113,7 @@ def run(
                 sys.stdout.buffer.write(finished.lines)
                 sys.stdout.buffer.flush()
             return
-        not_the_input(Path(output), source)
+        check_output(Path(output), source)
         check_rows_name(Path(output))
         with Draft(Path(output)) as draft:
             for part, finished in screened(draft.resume(parts, screener.purpose, tell)):

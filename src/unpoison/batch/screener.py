@@ -176,11 +176,12 @@ class BatchScreener:
         except UnpoisonError as error:
             return _failure(str(error), transient=isinstance(error, (ModelError, StoreError)))
         except Exception as error:
-            return _failure(f"{type(error).__name__}: {error}"[:MAX_ERROR], transient=True)
+            problem = f"{type(error).__name__}: {error}"[:MAX_ERROR]
+            return _failure(f"{problem}; this is a bug, please report it", transient=True)
 
     def shared_by(self, workers: int) -> BatchScreener:
         """The same for each of several workers, which share the bound on model calls."""
-        return replace(self, in_flight=max(1, self.in_flight // workers))
+        return self if workers == 1 else replace(self, in_flight=max(1, self.in_flight // workers))
 
     def screen_part(self, part: BatchPart) -> Finished:
         """Screen the rows of a part.

@@ -135,7 +135,8 @@ class Commands(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain at exit
             raise typer.Exit(141) from None
         except OSError as error:
-            owner = f"{error.filename}: " if error.filename is not None else ""
+            owner = "standard output: " if error.errno == errno.ENOSPC else ""
+            owner = f"{error.filename}: " if error.filename is not None else owner
             fix = f"; {FIXES[error.errno]}" if owner and error.errno in FIXES else ""
             raise _fail(f"{owner}{error.strerror or error}{fix}") from None
         except KeyboardInterrupt as stop:

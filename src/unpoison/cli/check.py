@@ -17,18 +17,14 @@ from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show
 from unpoison.cli.options import argument, option
 from unpoison.core.registry import from_laboratory
-from unpoison.errors import InputError, OptionError
+from unpoison.errors import OptionError
 from unpoison.io.output import check_output
 from unpoison.report.document import check_suffix, write_text
 from unpoison.retrieval.store import store_forms
-from unpoison.scan.documents import UnreadDocument
-from unpoison.scan.engine import describe_source
-from unpoison.scan.sources import read_documents
+from unpoison.scan.sources import all_documents, describe_source
 
 LIVE = "A running system"
 """The heading of its options."""
-MAX_NAMED = 5
-"""Rows and files that are named because they could not be read; the others are counted."""
 QUESTIONS, QUESTIONS_LIVE = 25, 10
 """Default numbers of questions: for documents, and for a running system, which is asked each one repeatedly."""
 
@@ -175,18 +171,11 @@ def _counts(result: CheckResult) -> dict[str, float]:
 
 def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckResult:
     """Check documents; files that cannot be read are named."""
-    failures: list[UnreadDocument] = []
-    documents, name = list(read_documents(source, failures.append, ignore)), describe_source(source)
-    for failure in failures[:MAX_NAMED]:
-        say(f"{name}: {failure.location}: {failure.error}")
-    if len(failures) > MAX_NAMED:
-        say(f"{name}: and {len(failures) - MAX_NAMED:,} more were not read")
-    if not documents:
-        raise InputError(f"{name} holds no documents; give rows with 'text', or a folder with text files")
+    documents, failures = all_documents(source, say, ignore)
     roots = folder_names(Path(source)) if source != "-" and Path(source).is_dir() else ()
     if roots:
         documents = [replace(d, passage=replace(d.passage, source=f"{roots[0]}/{d.id}")) for d in documents]
-    return check_documents(name, documents, roots=roots, unread=len(failures), **options)
+    return check_documents(describe_source(source), documents, roots=roots, unread=len(failures), **options)
 
 
 def _show(result: CheckResult, code: str, policy: Path | None) -> None:

@@ -38,9 +38,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-MAX_PASSAGES = 1000
-"""Of one row, as in the service: time and memory grow with the square."""
-
 
 def with_learning(defense: Defense, wanted: bool) -> Defense:
     """The defense, which writes the history of its sources if --learn is given.
@@ -84,20 +81,15 @@ def outcomes(
 ) -> Iterator[RowOutcome[T]]:
     """Do the work on every record, `max_concurrency` concurrently, and yield in the order of the source.
 
-    At most `2 * max_concurrency` records are in memory. A row with more than `MAX_PASSAGES` passages fails. Other
-    errors of this package and I/O errors end the run; a bug fails its row.
+    At most `2 * max_concurrency` records are in memory. Other errors of this package and I/O errors end the run; a bug
+    fails its row.
     """
 
     def outcome(record: FileRow) -> RowOutcome[T]:
         if record.error is not None:
             return RowOutcome(record, None, record.error)
         try:
-            row = Row.of(record.fields)
-            if (number := len(row.passages)) > MAX_PASSAGES:
-                raise InputError(
-                    f"the row has {number:,} passages, more than {MAX_PASSAGES:,}; give those that a model would read"
-                )
-            return RowOutcome(record, work(row))
+            return RowOutcome(record, work(Row.of(record.fields)))
         except (InputError, ModelError, StoreError) as error:
             return RowOutcome(record, None, str(error))
         except (UnpoisonError, OSError):

@@ -139,7 +139,8 @@ def _usable(record: FileRow) -> Mapping[str, Any]:
 def _find(records: Iterable[FileRow], row: str | None, question: str | None) -> FileRow:
     number = int(row) if row is not None and row.isdecimal() and row.isascii() else None
     first: FileRow | None = None
-    for record in records:
+    seen = 0
+    for seen, record in enumerate(records, 1):  # noqa: B007
         fits = record.number == number or (row is not None and record.error is None and _is(record.fields, row))
         if row is None:
             fits = question is None or _first(record.fields, QUERY_FIELDS) == question
@@ -154,7 +155,7 @@ def _find(records: Iterable[FileRow], row: str | None, question: str | None) -> 
         first = record
     if first is None:
         asked = f"is {clip(row)}" if row else f"asks {clip(question)}"
-        raise InputError(f"no row {asked}; pass its line number or id as --row")
+        raise InputError(f"no row of {seen:,} {asked}; pass its line number or id as --row")
     return first
 
 
@@ -218,7 +219,8 @@ def _show(result: Incident) -> None:
         ]
         show(text_table(("", "document", "text", "states it"), named, expand=True))
     if result.after is not None:
-        show(f"answer without them: {excerpt(result.after, 400)}")
+        what = "answer without them" if result.guilty else "its answer"
+        show(f"{what}: {excerpt(result.after, 400)}")
     show(*(excerpt(note, 800) for note in result.notes))
     if result.asked:
         say(f"asked {count_noun(result.asked, 'question')}")

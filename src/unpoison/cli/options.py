@@ -97,6 +97,9 @@ class Command(TyperCommand):
             value = _value_of(error.param, given)
             if value is not None and value not in error.message:
                 error.message += f", got {clip(value)}"
+            elif value is None and error.param is not None and ctx.auto_envvar_prefix:
+                name = f"{ctx.auto_envvar_prefix}_{error.param.name}".upper()
+                error.message += f", got {clip(os.environ[name])} in {name}" if name in os.environ else ""
             raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -15,18 +15,17 @@ import typer
 from unpoison.cli.common import row_progress, say
 from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
-from unpoison.errors import InputError
 from unpoison.io.output import Writer, check_output
 from unpoison.report.document import write_text
 from unpoison.report.rendering import excerpt, plain
 from unpoison.retrieval.store import store_forms
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import Engine as ScanEngine
-from unpoison.scan.engine import describe_source, read_seen, write_seen
+from unpoison.scan.engine import read_seen, write_seen
 from unpoison.scan.findings import Finding, Scan
 from unpoison.scan.report import page, sarif
 from unpoison.scan.scanner import scan as scanned
-from unpoison.scan.sources import read_documents
+from unpoison.scan.sources import all_documents, describe_source
 from unpoison.sources.sources import Sources
 from unpoison.utils.plain_text import count_noun
 
@@ -88,22 +87,7 @@ def scan(
             check_output(path, source)
     known = Sources.of(sources)
     before = frozenset[str]() if seen is None else read_seen(seen)
-    failures = list[UnreadDocument]()
-
-    def report_failure(failure: UnreadDocument) -> None:
-        failures.append(failure)
-        if len(failures) <= MAX_NAMED:
-            say(f"{describe_source(source)}: {failure.location}: {failure.error}")
-
-    documents = list(read_documents(source, report_failure, ignore or ()))
-    if len(failures) > MAX_NAMED:
-        say(f"{describe_source(source)}: and {len(failures) - MAX_NAMED:,} more could not be read")
-    if not documents and failures:
-        raise InputError(f"{describe_source(source)}: none of {count_noun(len(failures), 'document')} was read")
-    if not documents:
-        raise InputError(
-            f"{describe_source(source)} holds no documents; give rows with 'text', or a folder with text files"
-        )
+    documents, failures = all_documents(source, say, ignore or (), named=MAX_NAMED)
     with row_progress(rows_on_stdout=as_json) as show:
         scan_result = scanned(
             documents,

@@ -35,7 +35,7 @@ from unpoison.cli.options import (
 from unpoison.core.screenings import Screening
 from unpoison.defenses import load_defense
 from unpoison.defenses.guard.checks import calibrate_threshold
-from unpoison.errors import OptionError
+from unpoison.errors import InputError, OptionError
 from unpoison.io.files import open_source
 from unpoison.io.output import Writer
 from unpoison.io.rows import with_results
@@ -61,8 +61,8 @@ Examples:
   unpoison screen -d ragdefender -e minilm --json retrieved.parquet > screened.jsonl
   retrieve "who is it" | unpoison screen -d trustrag -
 
-With --workers or --engine a file is screened in parts, in order. After an interruption the same command resumes;
-finished parts are in OUTPUT.part until then.
+With --output a file is screened in parts, in order. After an interruption the same command resumes; finished parts are
+in OUTPUT.part until then. With --learn it begins anew.
 
 Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none could be.
 """
@@ -97,9 +97,11 @@ def screen(
     Shows a table per row, or adds "screening" to every row and writes JSON Lines. A row that cannot be used does not
     stop the file: it is reported with its line number, counted, and written with "error".
     """
-    if workers is not None or engine is not EngineChoice.LOCAL:
-        if calibrate is not None:
-            raise OptionError("--calibrate needs one process; leave out --workers and --engine")
+    in_parts = workers is not None or engine is not EngineChoice.LOCAL
+    if in_parts and calibrate is not None:
+        raise OptionError("--calibrate needs one process; leave out --workers and --engine")
+    named = output is not None and (output.is_file() or not output.exists())  # no device and no pipe
+    if in_parts or (named and calibrate is None and not learn and "beliefs=" not in defense):
         screener = BatchScreener(
             defense=defense,
             encoder=encoder,
@@ -108,7 +110,8 @@ def screen(
             sources=None if sources is None else str(sources),
             learn=learn,
         )
-        raise typer.Exit(_screen_parts(file, output, screener, engine=engine.value, workers=workers, limit=limit))
+        many = workers if in_parts else 1
+        raise typer.Exit(_screen_parts(file, output, screener, engine=engine.value, workers=many, limit=limit))
     chosen = load_defense(
         defense,
         encoder=encoder,
@@ -151,9 +154,18 @@ def _screen_parts(
             show(step.position, step.size, counts.done + counts.failed)
 
         target = "-" if output is None else str(output)
-        run(file, target, screener, engine=engine, workers=workers, limit=limit, progress=advance)  # type: ignore[arg-type]
+        try:
+            run(file, target, screener, engine=engine, workers=workers, limit=limit, progress=advance)  # type: ignore[arg-type]
+        except KeyboardInterrupt:
+            done = count_noun(counts.done + counts.failed, "row")
+            resumes = "; the same command goes on behind them" if output is not None else ""
+            raise KeyboardInterrupt(f"{done} screened{resumes}") from None
+    if not counts.done + counts.failed:
+        raise InputError(f"{counts.source} holds no rows; give a file with a question and passages on each line")
     say(counts.summary("screened"))
-    return counts.exit_code
+    return (
+        status_of_sources(screener.loaded, counts.exit_code) if engine == "local" and workers == 1 else counts.exit_code
+    )
 
 
 def _show_threshold(screenings: list[Screening], damage: float, *, as_json: bool) -> None:

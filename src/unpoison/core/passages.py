@@ -32,6 +32,14 @@ TEXT_FIELDS = ("text", "content", "page_content")
 FIELDS = ("id", "title", "source", "score")
 """Optional fields of a passage besides its text and embedding; rows of screenings and requests have them too."""
 
+AS_LIST = {
+    "Series": "write passages.tolist()",
+    "DataFrame": 'write passages.to_dict("records")',
+    "set": "write list(passages), in the order of retrieval",
+    "dict_values": "write list(passages)",
+}
+"""Types of several passages that are no list, and what to write."""
+
 NESTED = ("data", "resource")
 """Fields with nested passages: Cohere's documents, and embedded resources of MCP."""
 
@@ -264,7 +272,7 @@ class Passage:
             return cls(value, original=value)
         if isinstance(value, Mapping):
             attributes = dict(value)
-        elif value is None or isinstance(value, (int, float, bytes, Sequence)):
+        elif value is None or isinstance(value, (int, float, bytes)):
             attributes = {}
         else:
             attributes = _attributes(value)
@@ -340,9 +348,7 @@ def as_passages(passages: object) -> tuple[Passage, ...]:
     if isinstance(passages, (str, bytes, Mapping)) or not isinstance(passages, (Sequence, Iterator, np.ndarray)):
         raise InputError(
             f"passages must be a list of passages, got {clip(passages)} ({type(passages).__name__}); "
-            + {"Series": "write passages.tolist()", "DataFrame": 'write passages.to_dict("records")'}.get(
-                type(passages).__name__, "wrap a single passage in a list"
-            )
+            + AS_LIST.get(type(passages).__name__, "wrap a single passage in a list")
         )
     values = list(islice(passages, MAX_PASSAGES + 1))
     if len(values) > MAX_PASSAGES:

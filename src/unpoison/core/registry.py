@@ -164,10 +164,11 @@ def _own(kind: str, name: str) -> Any:
     named, base = getattr(home, attribute, None), _attribute(BASES[kind])
     if not isinstance(named, type) or not issubclass(named, base):
         classes = [key for key, value in vars(home).items() if isinstance(value, type) and issubclass(value, base)]
-        offered = ", ".join(key for key in classes if getattr(home, key).__module__ == home.__name__) or "none"
+        offered = ", ".join(key for key in classes if getattr(home, key).__module__ == home.__name__)
         other = [one for one in BASES if isinstance(named, type) and issubclass(named, _attribute(BASES[one]))]
-        instead = f"it belongs to the {other[0]}" if other else f"{module} has: {offered}"
-        raise OptionError(f"{name} is not a subclass of {base.__name__}; {instead}")
+        instead = f"it belongs to the {other[0]}" if other else f"{module} has: {offered or 'none'}"
+        problem = f"is not a subclass of {base.__name__}" if hasattr(home, attribute) else "does not exist"
+        raise OptionError(f"{name} {problem}; {instead}; write MODULE:CLASS with your own {base.__name__}")
     if not isinstance(getattr(named, "name", None), str):
         raise OptionError(f"{attribute} has no name; write name = 'mine' in the class, for tables and messages")
     if missing := sorted(getattr(named, "__abstractmethods__", ())):
@@ -296,6 +297,8 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
     """
     existing = {option.name: option for option in options(target)}
     for key in texts:
+        if key.endswith("_key"):
+            raise OptionError(f"{owner}: set the key in the environment, such as OPENAI_API_KEY, which no log keeps")
         if key not in existing:
             hint, known = nearest(key, existing), ", ".join(existing) or "none"
             raise OptionError(f"{owner} has no option {clip(key)}; {hint}it has: {known}")

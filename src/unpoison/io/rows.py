@@ -21,6 +21,9 @@ __all__ = ["Row", "answer_fields", "load_sample", "moment_of", "open_stream", "w
 QUERY_FIELDS = ("query", "question", "user_input")
 """Fields with the question; the first match wins, the last is that of RAGAS."""
 
+MAX_ROW_PASSAGES = 1000
+"""Of one row, as in the service: time and memory grow with the square."""
+
 PASSAGE_FIELDS = ("passages", "contexts", "retrieved_contexts")
 """Fields with the passages; the last two are those of RAGAS."""
 
@@ -56,8 +59,11 @@ class Row:
         if not isinstance(value, Mapping):
             raise InputError(f"a row must be an object with 'query' and 'passages', got {clip(value)}")
         name = next((name for name in QUERY_FIELDS if value.get(name) is not None), None)
+        if name is None and (empty := next((name for name in QUERY_FIELDS if name in value), None)):
+            raise InputError(f"{empty} is null; give the question's text")
         if name is None:
-            raise InputError(f"a row needs 'query' or 'question', got the fields {clip(sorted(map(str, value)))}")
+            hint = "; this is a document: 'unpoison check' and 'scan' read documents" if "text" in value else ""
+            raise InputError(f"a row needs 'query' or 'question', got the fields {clip(sorted(map(str, value)))}{hint}")
         if not isinstance(value[name], str):
             raise InputError(f"{name} must be a string, got {clip(value[name])}; give the question's text")
         passages = next((value[name] for name in PASSAGE_FIELDS if value.get(name) is not None), None)
@@ -69,7 +75,12 @@ class Row:
             query = Query(value[name], value.get("query_embedding"))
         except InputError as error:
             raise InputError(str(error).replace("query.embedding", "query_embedding", 1)) from None
-        return cls(query, as_passages(passages), value)
+        row = cls(query, as_passages(passages), value)
+        if (number := len(row.passages)) > MAX_ROW_PASSAGES:
+            raise InputError(
+                f"the row has {number:,} passages, more than {MAX_ROW_PASSAGES:,}; give those that a model would read"
+            )
+        return row
 
 
 def with_results(fields: Mapping[str, Any], **results: Any) -> dict[str, Any]:

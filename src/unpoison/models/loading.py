@@ -216,8 +216,12 @@ def load_models(**given: Any) -> Models:
         for name, value in given.items()
     }
     for name, method in METHODS.items():
-        if models.get(name) is not None and not callable(getattr(models[name], method, None)):
-            raise OptionError(f"{name} must be a string or an object with {method}, got {clip(models[name])}")
+        model = models.get(name)
+        if isinstance(model, type) or (model is not None and not callable(getattr(model, method, None))):
+            raise OptionError(
+                f"{name} must be a string or an object with a method {method}, which no class and no function is, got "
+                f"{clip(model)}"
+            )
     language_model = models.get("language_model")
     if language_model is not None and not isinstance(language_model, LogProbabilities):
         raise OptionError(
@@ -307,7 +311,8 @@ def _load(what: str, group: str, spec: str, forms: dict[str, str]) -> Any:
         raise OptionError(f"no {what} {clip(spec)}; {meant}use {', '.join([*forms, *offered])}")
     target = resolve_name(f"unpoison.models.{homes[0]}") if homes else entry_point(group, kind)
     model, _, texts = rest.partition(",")
-    options = read_options(target, split_options(bare or texts, spec), spec) if comma or texts else {}
+    owner = f"{kind}:{model}".strip(":")
+    options = read_options(target, split_options(bare or texts, spec), owner) if comma or texts else {}
     try:
         return target(model, **options) if rest else target(**options)
     except TypeError as error:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from unpoison.defenses import load_defense
-from unpoison.errors import InputError, UnpoisonError, clip
+from unpoison.errors import InputError, UnpoisonError
 from unpoison.utils.files import write_file
 from unpoison.utils.processes import process_map
 
-__all__ = ["Engine", "ScanQuestion", "describe_source", "read_seen", "screen_questions", "write_seen"]
+__all__ = ["Engine", "ScanQuestion", "read_seen", "screen_questions", "write_seen"]
 
 CHUNK = 64
 """Questions per task of a worker process."""
@@ -125,10 +125,3 @@ def write_seen(path: Path, keys: Iterable[str]) -> None:
         OSError: It cannot be written.
     """
     write_file(path, [json.dumps({"format": FORMAT, "keys": sorted(keys)}).encode()], mode=0o600)
-
-
-def describe_source(source: str) -> str:
-    """The name of a source in messages, without the password of an address."""
-    scheme, mark, rest = source.partition("://")
-    secret, at, host = rest.rpartition("@")
-    return clip(f"{scheme}://{host}" if mark and at and secret else source, 120)

@@ -130,8 +130,11 @@ def _reply(path: Path, kind: str) -> dict[str, Any]:
         return {"error": str(error), "missing": True}
     except MemoryError:
         return {"error": TOO_LARGE, "missing": False}
+    except InputError as error:
+        return {"error": str(error), "missing": False}
     except Exception as error:  # a library raises whatever it likes on hostile files
-        return {"error": str(error) or type(error).__name__, "missing": False}
+        why = f"it is damaged, cut short, or no {kind} file ({str(error) or type(error).__name__}); save it anew"
+        return {"error": why, "missing": False}
     return {"parts": file.parts, "about": (file.title, file.author), "notes": file.notes}
 
 

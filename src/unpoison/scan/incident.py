@@ -196,7 +196,8 @@ class Incident:
         verdict: The outcome.
         suspects: All examined documents, the most suspicious first.
         proofs: The documents that the answer depends on; guilty are those that state it or contain an injection.
-        after: The answer without the guilty documents; None if nothing was asked.
+        after: The answer without the guilty documents, or the model's where it does not give the wrong one; None if
+            nothing was asked.
         asked: Number of questions.
         notes: Warnings.
     """
@@ -242,7 +243,7 @@ def _conclude(trials: Trials, suspects: Callable[[], Sequence[Suspect]], right: 
     found = Incident(trials.question, trials.answers[0], DocumentVerdict.UNFINISHED)
     try:
         if not trials.is_wrong(()):
-            return replace(found, verdict=DocumentVerdict.NOT_REPRODUCED)
+            return replace(found, verdict=DocumentVerdict.NOT_REPRODUCED, after=trials.reply(()))
         proofs = find_culprits(trials, suspects, right)
         found = replace(found, verdict=DocumentVerdict.NO_DOCUMENT, proofs=tuple(proofs))
         if not found.guilty:

@@ -11,7 +11,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from unpoison.core.passages import Passage
-from unpoison.errors import InputError, MissingExtraError
+from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.report.rendering import excerpt
@@ -23,8 +23,9 @@ from unpoison.scan.parts import COVERT, FOLDED, FileText
 from unpoison.scan.stores import refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
 from unpoison.scan.web_page import read_page
+from unpoison.utils.plain_text import count_noun
 
-__all__ = ["folder_documents", "read_documents"]
+__all__ = ["all_documents", "describe_source", "folder_documents", "read_documents"]
 
 
 def read_documents(
@@ -46,6 +47,38 @@ def read_documents(
     """
     with open_documents(source, failed, ignore) as documents:
         yield from documents
+
+
+def all_documents(
+    source: str, say: Callable[[str], None], ignore: Sequence[str] = (), *, named: int = 5
+) -> tuple[list[Document], list[UnreadDocument]]:
+    """The documents of a source and what was not read, of which `say` is told the first `named`.
+
+    Raises:
+        InputError: As `read_documents`, or there is no document, or none that can be read.
+    """
+    failures, name = list[UnreadDocument](), describe_source(source)
+
+    def failed(failure: UnreadDocument) -> None:
+        failures.append(failure)
+        if len(failures) <= named:
+            say(f"{name}: {failure.location}: {failure.error}")
+
+    documents = list(read_documents(source, failed, ignore))
+    if len(failures) > named:
+        say(f"{name}: and {len(failures) - named:,} more were not read")
+    if not documents and failures:
+        raise InputError(f"{name}: none of {count_noun(len(failures), 'document')} was read")
+    if not documents:
+        raise InputError(f"{name} holds no documents; give rows with 'text', or a folder with text files")
+    return documents, failures
+
+
+def describe_source(source: str) -> str:
+    """The name of a source in messages, without the password of an address."""
+    scheme, mark, rest = source.partition("://")
+    secret, at, host = rest.rpartition("@")
+    return clip(f"{scheme}://{host}" if mark and at and secret else source, 120)
 
 
 @contextmanager

@@ -34,6 +34,14 @@ class Closing:
 MAX_YAML_BYTES = 1_000_000
 """Maximum size of a YAML file."""
 
+YAML_FIXES = {
+    "duplicate key": "give it once",
+    "\\t": "indent with spaces",
+    "mapping values": "quote texts that hold a colon and a space",
+    "expected <block end>": "check the indentation, and the quotes, above that line",
+}
+"""What a parser says, and how to mend it; else a text begins with a sign that YAML reads."""
+
 
 def private(path: Path) -> None:
     """Create a file with mode 600 if it does not exist.
@@ -139,9 +147,9 @@ def load_yaml(path: str | Path) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark is not None else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
-        raise InputError(
-            f"{name} is not valid YAML ({line}{problem[:120]}); quote texts that begin with * or &"
-        ) from None
+        fixes = (fix for said, fix in YAML_FIXES.items() if said in problem)
+        fix = next(fixes, "quote texts that begin with a sign such as * or &")
+        raise InputError(f"{name} is not valid YAML ({line}{problem[:120]}); {fix}") from None
 
 
 class _Loader(yaml.SafeLoader):

@@ -262,6 +262,8 @@ def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example
                 raise row
             if not isinstance(row, Mapping):
                 raise FieldError("row", f"must be an object, got {clip(row)}")
+            if form == "shared" and "text" in row and not row.get("question"):
+                raise FieldError("question", "is missing; --questions 50 makes questions from documents")
             fresh = list[Example]()  # all years of a series or none
             for converted in FORMATS[form](row, line, dataset):
                 identifier = converted.get("id") if isinstance(converted.get("id"), str) else None
@@ -285,9 +287,15 @@ def _bytes_of(path: Path, digest: hashlib._Hash) -> bytes:
             raise InputError(f"{path} has {size:,} bytes, more than {MAX_BYTES:,}; split it")
         data = path.read_bytes()
     except OSError as error:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; --questions 50 makes questions from its documents") from None
         beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
         meant = nearest(path.name, [*beside, "sample", "timeline"])
-        raise InputError(f"{path} cannot be read: {error.strerror}; {meant}give a data file, or their folder") from None
+        get = f"; sets by name are built in a checkout: python -m benchmarks data get {path}"
+        get = "" if meant or path.suffix or len(path.parts) > 1 else get
+        raise InputError(
+            f"{path} cannot be read: {error.strerror}; {meant}give a data file, or their folder{get}"
+        ) from None
     digest.update(data)
     return data
 

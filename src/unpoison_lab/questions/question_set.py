@@ -209,8 +209,6 @@ def make_questions(documents: Sequence[QuestionDocument], count: int = 100, *, s
             break
         if (false := false_answer(fact, passage.text, by_kind[fact.kind], rng)) is not None:
             questions.setdefault(fact.question.lower(), Question(fact, false, passage))
-    if not documents:
-        raise InputError("no question can be made: there is no document, the folder or file is empty")
     if not questions:
         raise InputError(
             f"no question can be made of {count_noun(len(documents), 'document')} with "

@@ -182,8 +182,9 @@ class Planter:
             return f"a harmless document was planted and removed; between them: {outcome.error}"
         if outcome.read == 0:
             return (
-                f"the system did not read a harmless document within {self._wait.seconds:g} s of planting it: where it "
-                "indexes slowly, raise wait.seconds"
+                f"the system did not read a harmless document within {self._wait.seconds:g} s of planting it: see that "
+                "it is planted where answers are read from, and that the path of 'passages' leads to what was read; "
+                "where the system indexes slowly, raise wait.seconds"
             )
         return ""
 

@@ -237,16 +237,19 @@ MAX_QUESTIONS = 500
 
 def redteam_page(results: Results) -> str:
     """A self-contained page; answers of the target are untrusted and escaped."""
-    trials = sorted((t for t in results.trials if not t.clean), key=lambda t: not t.is_attacked(t.answer))
+    before = {trial.example: trial.answer for trial in results.trials if trial.clean}
+    attacked = [trial for trial in results.trials if not trial.clean] or results.trials
+    trials = sorted(attacked, key=lambda t: not t.is_attacked(t.answer))
     cut = len(trials) - MAX_QUESTIONS
     left_out = f"{cut:,} more are left out; --json has all of them." if cut > 0 else ""
+    data = [(trial, None if trial.clean else before.get(trial.example)) for trial in trials[:MAX_QUESTIONS]]
     problems = [*results.problems, *results.failures, *(f"{canary}: {why}" for canary, why in results.remaining)]
     warning = f"{len(results.remaining):,} planted documents may remain: run unpoison redteam clean."
     return document(
         "Red-team test",
         [
             Section("results", "Results", tables=[results_table(results)]),
-            Section("questions", "Questions", part="trials.html", data=trials[:MAX_QUESTIONS], left_out=left_out),
+            Section("questions", "Questions", part="trials.html", data=data, left_out=left_out),
             Section("problems", "Problems", notes=problems[:200]),
         ],
         lead=[headline(results), *_facts(results), "Shares are in percent with 95 % intervals."],

@@ -19,6 +19,7 @@ from unpoison_lab.report.page import page
 from unpoison_lab.report.tables import (
     certified_accuracy,
     comparison_tables,
+    conclusions,
     cost_table,
     difference_table,
     guarantee_tables,
@@ -33,6 +34,7 @@ __all__ = ["WRITERS", "Report", "as_json", "as_markdown", "page", "write_report"
 def as_markdown(report: Report) -> str:
     """Every table, for a repository or an issue."""
     parts = ["# Evaluation", f"{status(report)} Shares are in percent with 95 % intervals, times in milliseconds."]
+    parts += [markdown_text(sentence) for sentence in conclusions(report)]
     if report.preset is not None:
         parts.append("\n".join(f"- {markdown_text(line)}" for line in report.preset.describe()))
     tables = [*comparison_tables(report), *summary_tables(report), *guarantee_tables(report)]

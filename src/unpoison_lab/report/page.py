@@ -17,6 +17,7 @@ from unpoison_lab.evaluation.runs import Record
 from unpoison_lab.report.model import Report
 from unpoison_lab.report.tables import (
     comparison_tables,
+    conclusions,
     cost_table,
     difference_table,
     guarantee_tables,
@@ -76,6 +77,7 @@ def page(report: Report) -> str:
         facts=list(_facts(report)),
         lead=[
             *([status(report)] if complete else []),
+            *conclusions(report),
             "Shares are in percent with 95 % intervals. Point at a heading for its meaning.",
         ],
         warning="" if complete else f"Incomplete: {status(report)}",

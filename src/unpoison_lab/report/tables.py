@@ -26,6 +26,7 @@ __all__ = [
     "SAME",
     "certified_accuracy",
     "comparison_tables",
+    "conclusions",
     "cost_table",
     "difference_table",
     "figure",
@@ -96,6 +97,31 @@ def status(report: Report) -> str:
     if report.run.manifest.get("finished") is None:
         sentence += "; the run is not finished, and the same command goes on with it"
     return sentence + "."
+
+
+AT_WORST = {"asr": "answers are the attacker's", "poisoned": "contexts hold poison"}
+"""What a conclusion is about, by the measure; the first that was measured."""
+
+MAX_CONCLUSIONS = 8
+"""Defenses with a sentence of their own."""
+
+
+def conclusions(report: Report) -> list[str]:
+    """A sentence for each defense: the attack that got furthest, the same without a defense, and what is lost."""
+    worst = dict[str, tuple[float, str]]()
+    for scenario, (base, *others) in report.groups():
+        for one in others if is_baseline(base.scenario.defense) and not scenario.clean else ():
+            name = next((name for name in AT_WORST if one.applies(name) and one[name].defined), None)
+            defense = one.scenario.defense
+            if name is None or worst.get(defense, (-1.0, ""))[0] >= one[name].value:
+                continue
+            found, bare, twin = one[name], base[name], report.twin(one)
+            said = f"{defense}: at worst {found.hits:,} of {found.count:,} {AT_WORST[name]} "
+            said += f"({report.caption(scenario)}); without a defense {bare.hits:,} of {bare.count:,}"
+            if twin is not None and twin.applies("gold_lost") and (lost := twin["gold_lost"]).defined:
+                said += f"; without an attack {lost.hits:,} of {lost.count:,} questions lose every right passage"
+            worst[defense] = (found.value, f"{said}.")
+    return [sentence for _, sentence in worst.values()][:MAX_CONCLUSIONS]
 
 
 def summary_tables(report: Report, *, short: bool = False) -> list[Table]:

@@ -18,7 +18,7 @@ from unpoison.errors import InputError, OptionError
 from unpoison.report.document import Table, markdown_table, markdown_text
 from unpoison_lab.report import WRITERS, Report, as_json, as_markdown, page, write_report
 from unpoison_lab.report.page import question_data
-from unpoison_lab.report.tables import difference_table, summary_tables
+from unpoison_lab.report.tables import conclusions, difference_table, summary_tables
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,14 @@ class Elements(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._inside:
             self.raw[self._inside].append(data)
+
+
+def test_a_report_begins_with_its_conclusion(report: Report) -> None:
+    one, *_ = said = conclusions(report)
+    assert len(said) == 3
+    assert "at worst" in one and "without a defense" in one
+    assert one.partition(":")[2][:20] in page(report)
+    assert one.partition(":")[2][:20] in as_markdown(report)
 
 
 def test_page_is_self_contained_and_hostile_text_is_data(report: Report) -> None:
