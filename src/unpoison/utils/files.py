@@ -148,7 +148,7 @@ def load_yaml(path: str | Path) -> Any:
         line = f"line {mark.line + 1}: " if mark is not None else ""
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
         fixes = (fix for said, fix in YAML_FIXES.items() if said in problem)
-        fix = next(fixes, "quote texts that begin with a sign such as * or &")
+        fix = next(fixes, "quote texts that begin with *, &, @ or another sign")
         raise InputError(f"{name} is not valid YAML ({line}{problem[:120]}); {fix}") from None
 
 
