@@ -12,6 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 from benchmarks.data import model as local
+from benchmarks.quality import grid
 from unpoison import Guard
 
 WHOLE = b"first part, second part"
@@ -104,6 +105,15 @@ def test_a_server_that_does_not_start_is_said(server_home: Path) -> None:
     with pytest.raises(SystemExit, match=r"did not start; .*server.log says why"), local.served("small", server_home):
         raise AssertionError
     assert "no memory" in (server_home / "server.log").read_text()
+
+
+def test_only_the_small_reader_leaves_out_what_it_has_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f'{{"question": "Question {number}?"}}' for number in range(3)]
+    (tmp_path / "some.jsonl").write_text("\n".join(rows))
+    monkeypatch.setattr(grid, "unseen", lambda _, question: question == "Question 2?")
+    for learned, chosen in ((True, rows[2:]), (False, rows[:2])):
+        path = grid.questions(tmp_path, "some", tmp_path / "run", 2, learned)
+        assert path.read_text().splitlines() == chosen
 
 
 @pytest.mark.skipif("UNPOISON_MODEL_TESTS" not in os.environ, reason="`make check-model` gets the model that this asks")

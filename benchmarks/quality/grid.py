@@ -1,4 +1,4 @@
-"""Measure a grid of `benchmarks/grids` on questions that the small reader has not learned from, as Markdown tables.
+"""Measure a grid of `benchmarks/grids` as Markdown tables; the small reader on questions that it has not learned from.
 
     python -m benchmarks grid answers evaluation-data > answers.md
     python -m benchmarks grid certified evaluation-data --folder build/certified > certified.md
@@ -19,6 +19,7 @@ import yaml
 
 from benchmarks.data_option import BUILT, evaluation_folder
 from benchmarks.training.reader_data import unseen
+from unpoison.runtime.driver import Limits
 from unpoison_lab.evaluation.grids import Grid
 from unpoison_lab.evaluation.runner import Runner
 from unpoison_lab.report import Report, as_markdown
@@ -38,16 +39,18 @@ def main() -> None:
     if given.generator:
         axes["generator"] = given.generator
     folder = given.folder / given.name
-    axes["data"] = [str(questions(given.data, name, folder, given.limit)) for name in axes["data"]]
+    learned = "reader" in str(axes.get("generator"))  # only the small reader has learned from some of the questions
+    axes["data"] = [str(questions(given.data, name, folder, given.limit, learned)) for name in axes["data"]]
     axes["corpus"] = str(given.data / "corpus.jsonl")
-    run = Runner(folder, Grid.of(axes).scenarios(), command=sys.argv, progress=say).run()
+    limits = Limits(deadline=None, timeout=3_600.0)  # a model on two busy cores
+    run = Runner(folder, Grid.of(axes).scenarios(), limits=limits, command=sys.argv, progress=say).run()
     print(as_markdown(Report.of(run)), end="")
 
 
-def questions(data: Path, name: str, folder: Path, limit: int) -> Path:
-    """A file of the first questions that the reader has not learned from."""
+def questions(data: Path, name: str, folder: Path, limit: int, learned: bool) -> Path:
+    """A file of the first questions; where the reader answers, of those that it has not learned from."""
     lines = (data / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    chosen = [line for line in lines if unseen(data, json.loads(line)["question"])][:limit]
+    chosen = [line for line in lines if not learned or unseen(data, json.loads(line)["question"])][:limit]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
     path.write_text("\n".join(chosen) + "\n", encoding="utf-8")
