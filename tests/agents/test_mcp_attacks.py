@@ -92,6 +92,11 @@ def tools(*changes: dict[str, Any]) -> dict[str, Any]:
         ("tools/list", tools({"usage": ORDER})),
         ("tools/list", tools({"description": FIRST}, {"name": "get", "description": SECOND})),
         ("tools/list", tools({"inputSchema": {"properties": {"a": {"enum": [*PIECES, WANTED]}}}})),
+        ("tools/list", tools({"inputSchema": {"properties": {WORDY: {"type": "string"}}}})),
+        ("tools/call", reply(content=[], structuredContent={WORDY: 1})),
+        ("initialize", reply(capabilities={"experimental": {WORDY: {}}})),
+        ("tools/call", {**reply(content=texts("fine")), "jsonrpc": ORDER}),
+        ("tools/call", {**notice("progress", progressToken=1, progress=1), "note": ORDER, "jsonrpc": ORDER}),
     ],
 )
 def test_no_place_in_a_message_keeps_an_order(method: str, said: dict[str, Any]) -> None:
@@ -119,6 +124,21 @@ def test_a_text_file_is_read_in_every_coding_that_hosts_read(written: Any, codin
     text = f"{HARMLESS} Caf\u00e9\0. {ORDER}".encode(coding)
     (got,) = passed("resources/read", reply(contents=[{"uri": "a", "blob": written(text).decode()}]))
     assert "error" in json.loads(got)
+
+
+def test_an_order_between_the_bytes_of_a_binary_file_is_read() -> None:
+    data = b"%PDF-1.4\n" + b"\xe2\xe3\xcf\xd3" * 99
+    for inside, kind in ((b"", "result"), (ORDER.encode(), "error"), (ORDER.encode("utf-16-le"), "error")):
+        blob = b64encode(data + inside + data).decode()
+        (got,) = passed("resources/read", reply(contents=[{"uri": "a", "blob": blob}]))
+        assert kind in json.loads(got)
+
+
+def test_an_order_without_a_letter_is_read() -> None:
+    for written in ("&#{};", "&#0{};", "&#x{:x};"):
+        said = "".join(written.format(ord(letter)) for letter in ORDER)
+        (got,) = passed("tools/call", reply(content=texts(said)))
+        assert said not in got.decode()
 
 
 @pytest.mark.parametrize("identifier", [None, 1.5, True, {}, [], "7b"], ids=str)

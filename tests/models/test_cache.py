@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from unpoison.core.answers import Reply
 from unpoison.errors import InputError, ModelError, OptionError, StoreError
-from unpoison.models import CachedEncoder, CachedGenerator, FakeEncoder, LexicalEncoder, ScriptedGenerator
+from unpoison.models import CachedEncoder, CachedGenerator, FakeEncoder, LexicalEncoder, ScriptedGenerator, cache
 from unpoison.models.prompts import Prompt, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, BatchGenerator, Encoder, Generator, Models
 from unpoison.models.requests import generate
@@ -132,6 +133,46 @@ def test_the_driver_accounts_for_cached_replies_in_both_worlds(path):
         assert [reply.text for reply in replies] == [prompt.question for prompt in requests]
         assert [call.cached for call in calls] == [cached] * 5
     assert len(generator.prompts) == 5
+
+
+@pytest.mark.parametrize("moment", ["before it is opened", "while it is open"])
+def test_a_damaged_cache_is_set_aside_and_a_fresh_one_used(
+    tmp_path: Path, moment: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "cache.db"
+
+    def asked() -> list[bool]:
+        return [generator.generate(prompt).cached for prompt in prompts(20)]
+
+    generator = CachedGenerator(Plain(), path=path)
+    asked()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + bytes(byte ^ 0xFF for byte in whole[100:]))
+    if moment == "before it is opened":
+        generator = CachedGenerator(Plain(), path=path)
+    assert asked() == [False] * 20
+    assert asked() == [True] * 20
+    (warning,) = caplog.messages
+    assert "was damaged; a fresh one is used" in warning
+    assert path.with_name(f"{path.name}.damaged").read_bytes().startswith(whole[:100])
+
+
+def test_a_reply_that_cannot_be_kept_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(connection: sqlite3.Connection) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    generator = CachedGenerator(Plain(), path=tmp_path / "cache.db")
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "transaction", full)
+        assert [generator.generate(prompt).text for prompt in prompts(2)] == ["reply 1", "reply 2"]
+    (warning,) = caplog.messages
+    assert "free some space; what is computed now is not kept" in warning
+    assert not generator.generate(PROMPT).cached
+    assert generator.generate(PROMPT).cached
 
 
 @pytest.mark.parametrize(

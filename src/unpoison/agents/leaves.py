@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-__all__ = ["Leaf", "Path", "TooMuchError", "decoded", "put_texts", "show_path", "texts_of"]
+__all__ = ["Leaf", "Path", "TooMuchError", "decoded", "put_texts", "show_path", "texts_of", "words_of"]
 
 Path = tuple[Any, ...]
 """Keys, names of fields, and positions."""
@@ -23,9 +23,15 @@ Skip = Callable[[Path, Mapping[Any, Any], Any], bool]
 
 _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
-_WORD = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"[^\W\d_]|&#|[%=\\]\d")
+"""A letter, or a sign that letters may be encoded by."""
 _INVALID = re.compile("[\ufffd\x01-\x08\x0e-\x1f]+")
 _NAME = re.compile(r"[\w$@:/\-]{1,40}")
+
+_JOINTS = re.compile(r"[_\-./$]+|(?<=[a-z])(?=[A-Z])")
+
+MIN_NAME_JOINTS = 3
+"""Joints between the words of a name, such as `ignore_previous_orders_and`, from which it is read as a sentence."""
 
 MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
 """Maximum characters, values and nesting levels of one result."""
@@ -57,7 +63,7 @@ class Leaf(NamedTuple):
 def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Path]]:
     """The strings of a value that contain a letter, and the paths of bytes that are no text, which are not screened.
 
-    A key counts as a text if it has several words or non-ASCII letters. Each is returned once.
+    A key counts as a text if it has several words, joined or not, or non-ASCII letters. Each is returned once.
 
     Args:
         value: Any.
@@ -78,13 +84,23 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
         for said, span, is_key in [(text, (0, 0), key)] if inner is None else inner:
             if inner is not None and is_key:
                 name = said
-            if is_key and (said in keys or (said.isascii() and " " not in said)):
+            if is_key and (said in keys or not _is_text(said)):
                 continue
             if is_key:
                 keys.add(said)
-            if _WORD.search(said) or not said.isascii():
-                found.append(Leaf(path, said, *span, is_key, "" if is_key else name))
+            read = words_of(said) if is_key and " " not in said else said
+            if _WORD.search(read) or not read.isascii():
+                found.append(Leaf(path, read, *span, is_key, "" if is_key else name))
     return found, binary
+
+
+def _is_text(key: str) -> bool:
+    return not key.isascii() or " " in key or len(_JOINTS.findall(key)) >= MIN_NAME_JOINTS
+
+
+def words_of(name: str) -> str:
+    """A name as a sentence."""
+    return _JOINTS.sub(" ", name)
 
 
 def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -> Any:

@@ -11,13 +11,13 @@ import json
 import logging
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path as FilePath
 from typing import Any
 
-from unpoison.agents.leaves import Path, decoded
+from unpoison.agents.leaves import Path, decoded, words_of
 from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.screening import ScreenedResult, ToolCut, screen_tool_result
 from unpoison.core.passages import Passage
@@ -42,8 +42,8 @@ READING_ORDER = ("content", "structuredContent")
 OPAQUE = ("requestState", "inputRequests")
 """Fields of an input request, which are forwarded unchanged to the server or the user."""
 
-ENVELOPE = ("jsonrpc", "id", "result", "error")
-"""Fields of a reply; others are left out."""
+REPLY, NOTICE = ("jsonrpc", "id", "result", "error"), ("jsonrpc", "method", "params")
+"""Fields of a reply and of a notification; others are left out."""
 
 TOKENS = {
     "type": {"text", "image", "audio", "resource", "resource_link", "tool_use", "tool_result"},
@@ -63,7 +63,12 @@ _METHOD = re.compile(r"[A-Za-z0-9_\-./$]{1,128}")
 _PICTURE = re.compile(r"data:image/[a-z+.\-]{1,40};base64,[A-Za-z0-9+/]*+={0,2}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]*+={0,2}\s*+")
 _MIME = re.compile(r"[\w.+\-]{1,64}/[\w.+\-]{1,64}(?:; ?[\w\-]{1,32}=[\w\-]{1,32})?")
-_JOINTS = re.compile(r"[_\-./$]+|(?<=[a-z])(?=[A-Z])")
+_PRINTED = re.compile(rb"[\t\n\r -~]{24,}")
+"""A text between binary data."""
+
+MAX_PRINTED = 200_000
+"""Characters of the texts in one binary file that are read."""
+
 
 _log = logging.getLogger("unpoison.agents")
 
@@ -112,8 +117,7 @@ class McpGate:
         """
         if ("result" in reply) == ("error" in reply):
             raise InputError("the answer is neither a result nor an error")
-        if not reply.keys() <= set(ENVELOPE):
-            reply = {name: reply[name] for name in ENVELOPE if name in reply}
+        reply = _envelope(reply, REPLY)
         if "error" in reply:
             screened = self._screen(method, reply["error"], {})
             if not screened.changed:
@@ -132,6 +136,7 @@ class McpGate:
 
         Hosts show progress and log messages, some of them to the model.
         """
+        notice = _envelope(notice, NOTICE)
         method, params = str(notice["method"]), notice.get("params")
         if not plain_method(method):
             return None
@@ -160,7 +165,7 @@ class McpGate:
     @staticmethod
     def suspicion(tool: Mapping[str, Any]) -> Reason | None:
         """Injections found in a description, a parameter or a choice."""
-        if found := _suspicion(_words(str(tool.get("name")))):
+        if found := _suspicion(words_of(str(tool.get("name")))):
             return found
         fields = {name: tool[name] for name in DESCRIBING if name in tool}
         if len(json.dumps(fields)) > MAX_TOOL_CHARS:
@@ -228,6 +233,13 @@ class McpGate:
         return screened if screened.blocked else replace(screened, value=screened.value["value"])
 
 
+def _envelope(message: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """A message with these fields only; the same object if it has no other."""
+    if message.get("jsonrpc") == "2.0" and message.keys() <= set(names):
+        return message
+    return {**{name: message[name] for name in names if name in message}, "jsonrpc": "2.0"}
+
+
 def _fixed(cut: ToolCut) -> bool:
     """Whether a finding stands where nothing can be cut out: in a file in base64 or in a field of the protocol."""
     if cut.path[0] == "files":
@@ -261,26 +273,29 @@ class _Opaque:
         elif key == "mimeType":
             return _MIME.fullmatch(value) is not None
         if self._lists and key == "name":
-            self.texts.append(_words(value))
+            self.texts.append(words_of(value))
         if not (key == "blob" or (key == "data" and holder.get("type") in ("image", "audio"))):
             return len(path) == 1 and key in self._opaque
-        if text := _decoded_text(value):
+        if text := _decoded_text(value, inside=key == "blob"):
             self.texts.append(text)
         return _BASE64.fullmatch(value) is not None
 
 
-def _decoded_text(encoded: str) -> str:
-    """The content of a base64 file if it is text; else an empty string. What is not of the alphabet is left out."""
+def _decoded_text(encoded: str, *, inside: bool) -> str:
+    """The content of a base64 file if it is text; else an empty string. What is not of the alphabet is left out.
+
+    Args:
+        encoded: The file.
+        inside: Whether texts between binary data are read too, as hosts do that pass a file on as text.
+    """
     written = re.sub(r"[^A-Za-z0-9+/]", "", encoded.replace("-", "+").replace("_", "/"))
     try:
-        return decoded(b64decode(written + "=" * (-len(written) % 4))) or ""
+        data = b64decode(written + "=" * (-len(written) % 4))
     except ValueError:
         return ""
-
-
-def _words(name: str) -> str:
-    """A name as a sentence."""
-    return _JOINTS.sub(" ", name)
+    if (text := decoded(data)) is None and inside:
+        text = b"\n".join(_PRINTED.findall(data.replace(b"\0", b""))).decode("ascii")[:MAX_PRINTED]
+    return text or ""
 
 
 def _choices(tool: Any) -> Iterator[str]:
@@ -316,7 +331,9 @@ def _halves(tools: list[Any]) -> dict[int, Reason]:
 
 def plain_method(method: str) -> bool:
     """Whether a method's name is a plain name, not a sentence for a model."""
-    return _METHOD.fullmatch(method) is not None and all(_suspicion(_words(part)) is None for part in method.split("/"))
+    return _METHOD.fullmatch(method) is not None and all(
+        _suspicion(words_of(part)) is None for part in method.split("/")
+    )
 
 
 def _name_of(message: Mapping[str, Any]) -> str | None:

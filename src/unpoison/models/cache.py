@@ -1,24 +1,26 @@
 """Caches of embeddings and replies, in memory or in a SQLite file.
 
 A file may be shared by threads and processes, survives a killed process, and contains float32 bytes and JSON, never
-code.
+code. It holds nothing that cannot be made again: a damaged file is set aside for a fresh one, and what a full disk does
+not take is not kept; a warning says so.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.answers import Reply
-from unpoison.errors import InputError, OptionError, clip
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import (
     AsyncGenerator,
@@ -37,6 +39,9 @@ from unpoison.utils.threads import on_thread
 __all__ = ["CachedEncoder", "CachedGenerator"]
 
 
+T = TypeVar("T")
+
+
 class CachedEncoder(Remade):
     """An encoder that encodes each text once.
 
@@ -48,7 +53,7 @@ class CachedEncoder(Remade):
 
     Raises:
         OptionError: The encoder sets `per_set`, or the limit is not positive.
-        InputError: The file is damaged or not such a cache.
+        InputError: The file is not such a cache.
     """
 
     encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
@@ -128,7 +133,7 @@ class CachedGenerator(Remade):
 
     Raises:
         OptionError: The limit is not positive.
-        InputError: The file is damaged or not such a cache.
+        InputError: The file is not such a cache.
     """
 
     agenerate: Callable[..., Coroutine[Any, Any, Reply]]
@@ -253,6 +258,9 @@ class _Memory:
         return "in memory"
 
 
+_log = logging.getLogger("unpoison")
+
+
 class _File:
     """One table of a SQLite file; every operation opens its own connection, so that threads and forks share none."""
 
@@ -263,19 +271,63 @@ class _File:
 
     def __init__(self, holds: str, path: Path, limit: int) -> None:
         self._holds, self._path, self._limit = holds, path, limit
+        self._full = False
+        self._whole(self._check)
+
+    def _whole(self, work: Callable[[], T]) -> T:
+        """Do something with the file; if it is damaged, once more with a fresh one."""
+        try:
+            return work()
+        except InputError as error:
+            if not isinstance(error.__cause__, sqlite3.Error) or not self._set_aside():
+                raise
+            _log.warning("the cache %s was damaged; a fresh one is used, and the old one is %s", self, self._damaged)
+            return work()
+
+    @property
+    def _damaged(self) -> Path:
+        return self._path.with_name(f"{self._path.name}.damaged")
+
+    def _set_aside(self) -> bool:
+        """Rename a cache of ours, known by the head of the file, with what SQLite keeps beside it; whether it was."""
+        with suppress(OSError):
+            with self._path.open("rb") as file:
+                head = file.read(100)
+            ours = self.APPLICATIONS[self._holds].to_bytes(4)
+            if head.startswith(b"SQLite format 3\0") and head[68:72] == ours:
+                self._path.replace(self._damaged)
+                for end in ("-wal", "-shm"):
+                    self._path.with_name(f"{self._path.name}{end}").unlink(missing_ok=True)
+                return True
+        return False
+
+    def _check(self) -> None:
         with self._open() as connection:
             # Triggers and views of a foreign file would run on every write.
             if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone():
-                raise InputError(f"{self} contains more than a cache of {holds}; delete it or give another path")
+                raise InputError(f"{self} contains more than a cache of {self._holds}; delete it or give another path")
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
+        return self._whole(lambda: self._get(keys))
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        try:
+            self._whole(lambda: self._put(values))
+        except StoreError as error:
+            if not self._full:
+                _log.warning("%s; what is computed now is not kept", error)
+            self._full = True
+        else:
+            self._full = False
+
+    def _get(self, keys: set[bytes]) -> dict[bytes, bytes]:
         with self._open() as connection:
             rows = [
                 (key, connection.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()) for key in keys
             ]
         return {key: row[0] for key, row in rows if row is not None and isinstance(row[0], bytes)}
 
-    def put(self, values: Mapping[bytes, bytes]) -> None:
+    def _put(self, values: Mapping[bytes, bytes]) -> None:
         with self._open() as connection, transaction(connection):
             connection.executemany("INSERT OR REPLACE INTO entries (key, value) VALUES (?, ?)", values.items())
             # Ids are increasing, so the newest `limit` ids are the newest entries, without counting.

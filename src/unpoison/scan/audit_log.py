@@ -27,7 +27,7 @@ from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import json_line
 from unpoison.io.output import is_last_line_ended, write_all
 from unpoison.utils.checks import among
-from unpoison.utils.files import Closing, hold_lock, private
+from unpoison.utils.files import Closing, hold_lock, named_errors, private
 from unpoison.utils.plain_text import digest_text
 
 __all__ = ["VERSION", "AuditLog", "detail", "entry"]
@@ -166,7 +166,7 @@ class AuditLog(Closing):
             self._reopen_if_moved()
             # A truncated line cannot be removed, because another process may have appended to it: it is terminated.
             # Without the lock, a line that another process is writing would seem truncated.
-            with hold_lock(self._file):
+            with named_errors(self.path), hold_lock(self._file):
                 write_all(self._file, line if is_last_line_ended(self._file) else b"\n" + line)
 
     def close(self) -> None:

@@ -20,8 +20,26 @@ from unpoison.scan.other_files import read_mail, read_notebook, read_subtitles
 from unpoison.scan.parts import FileText, Part
 from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.spreadsheet import read_spreadsheet
+from unpoison.scan.text_files import decode
+from unpoison.scan.web_page import read_page
 
-__all__ = ["READERS", "FileReader", "serve"]
+__all__ = ["HTML_FILES", "READERS", "FileReader", "serve"]
+
+
+def read_html(path: Path) -> FileText:
+    """Read a web page.
+
+    Raises:
+        InputError: It has markup and no text.
+    """
+    text, notes = decode(path.read_bytes())
+    file = read_page(text, xml=path.suffix.lower() == ".xhtml")._replace(notes=notes)
+    if text.strip() and not any(part.text.strip() for part in file.parts):
+        raise InputError("it has markup and no text; if a script writes its text, save the page from a browser")
+    return file
+
+
+HTML_FILES = (".html", ".htm", ".xhtml")
 
 READERS = {
     ".pdf": read_pdf_file,
@@ -32,14 +50,21 @@ READERS = {
     ".ipynb": read_notebook,
     ".srt": read_subtitles,
     ".vtt": read_subtitles,
+    **dict.fromkeys(HTML_FILES, read_html),
 }
-"""File types that are read in a process of its own."""
+"""File types whose content can expand."""
+
+SHORT = 2**20
+"""Bytes of a web page up to which it is read without another process: a tag takes a hundred times its size."""
 
 MAX_SECONDS = 60.0
 """Maximum time of a file."""
 
 MAX_MEMORY = 1_536 * 2**20
 """Maximum bytes that the process may need for a file, where the system can limit them."""
+
+MAX_REPLY = 256 * 2**20
+"""Maximum bytes of what a file says, as JSON."""
 
 _START = "import sys; sys.path[:] = {path!r}; from unpoison.scan.file_reader import serve; serve({memory})"
 
@@ -68,6 +93,8 @@ class FileReader:
             InputError: It is damaged, or breaks a limit.
             MissingExtraError: The library for its type is not installed.
         """
+        if kind in HTML_FILES and path.stat().st_size <= SHORT:
+            return READERS[kind](path)
         process = self._process or self._start()
         too_late = Timer(self._seconds, process.kill)
         too_late.start()
@@ -75,7 +102,7 @@ class FileReader:
         with suppress(OSError):
             pipe(process.stdin).write(json.dumps([str(path.absolute()), kind]).encode() + b"\n")
             pipe(process.stdin).flush()
-            line = pipe(process.stdout).readline()
+            line = pipe(process.stdout).readline(MAX_REPLY)
         late = not too_late.is_alive()
         too_late.cancel()
         if not line.endswith(b"\n"):

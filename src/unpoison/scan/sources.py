@@ -22,7 +22,6 @@ from unpoison.scan.other_files import advice
 from unpoison.scan.parts import COVERT, FOLDED, FileText
 from unpoison.scan.stores import refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
-from unpoison.scan.web_page import read_page
 from unpoison.utils.plain_text import count_noun
 
 __all__ = ["all_documents", "describe_source", "folder_documents", "read_documents"]
@@ -137,7 +136,6 @@ def _of_records(
 
 
 TEXT_FILES = (".txt", ".text", ".md", ".markdown", ".rst")
-HTML_FILES = (".html", ".htm", ".xhtml")
 TABLES = (".csv", ".tsv")
 ROW_FILES = (*TABLES, ".jsonl", ".ndjson", ".parquet")
 
@@ -215,21 +213,15 @@ def _unread(path: Path, kind: str) -> str:
         return "links are not followed; name the folder that it leads to"
     if not path.is_file():
         return "not a file"
-    return "" if kind in (*TEXT_FILES, *HTML_FILES, *READERS, *ROW_FILES) else advice(kind)
+    return "" if kind in (*TEXT_FILES, *READERS, *ROW_FILES) else advice(kind)
 
 
 def _document(path: Path, name: str, kind: str, reader: FileReader) -> Document:
     added_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     if kind in READERS:
-        file = reader.read(path, kind)
-    else:
-        text, notes = decode(path.read_bytes())
-        if kind not in HTML_FILES:
-            return Document(Passage(text, id=name, source=name), added_at, notes=notes)
-        file = read_page(text, xml=kind == ".xhtml")._replace(notes=notes)
-        if text.strip() and not any(part.text.strip() for part in file.parts):
-            raise InputError("it has markup and no text; if a script writes its text, save the page from a browser")
-    return _of_file(file, name, added_at)
+        return _of_file(reader.read(path, kind), name, added_at)
+    text, notes = decode(path.read_bytes())
+    return Document(Passage(text, id=name, source=name), added_at, notes=notes)
 
 
 def _of_file(file: FileText, name: str, added_at: datetime) -> Document:

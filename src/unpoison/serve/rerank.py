@@ -12,8 +12,9 @@ Scores encode the order and nothing else: the first of k documents gets 1, each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -93,10 +94,14 @@ async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> J
         return await rerank_v1(request, body, service)
     with _field_name("texts"):
         screening = await service.rerank(request, service.pick(None), Query(body.query), body.texts)
+    return await service.aside(request, partial(_texts_reply, body, screening, service.on_poison))
+
+
+def _texts_reply(body: TextsRequest, screening: Screening | None, on_poison: OnPoison | None) -> Json:
     texts = [*body.texts]
-    for index, text in _cut(screening, service.on_poison).items():
+    for index, text in _cut(screening, on_poison).items():
         texts[index] = text
-    ranking = rank_documents(body.texts, screening, service.on_poison, with_texts=body.return_text)
+    ranking = rank_documents(body.texts, screening, on_poison, with_texts=body.return_text)
     return Json(
         [
             {"index": index, "score": score, **({"text": texts[index]} if body.return_text else {})}
@@ -108,20 +113,24 @@ async def rerank(request: Request, body: Either, service: ServiceOfRequest) -> J
 @router.post("/v1/rerank")
 async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOfRequest) -> Json:
     """Rerank as Jina and vLLM do, with the documents unless `return_documents` is false; or as Voyage does."""
-    found = await _rerank(request, body, service)
-    if VOYAGE_ONLY & body.model_fields_set:
-        rows = found.results(with_documents=body.return_documents is True)
-        data = [{**row, "document": row["document"]["text"]} if "document" in row else row for row in rows]
-        return Json({"object": "list", "data": data, "model": found.model, "usage": NO_USAGE, "unpoison": found.rest})
-    return Json(
-        {
-            "id": f"rerank-{request.state.record.id}",
-            "model": found.model,
-            "usage": NO_USAGE,
-            "results": found.results(with_documents=body.return_documents is not False),
-            "unpoison": found.rest,
-        }
-    )
+
+    def reply(found: _Found) -> Json:
+        if VOYAGE_ONLY & body.model_fields_set:
+            rows = found.results(with_documents=body.return_documents is True)
+            data = [{**row, "document": row["document"]["text"]} if "document" in row else row for row in rows]
+            rest = {"usage": NO_USAGE, "unpoison": found.rest}
+            return Json({"object": "list", "data": data, "model": found.model, **rest})
+        return Json(
+            {
+                "id": f"rerank-{request.state.record.id}",
+                "model": found.model,
+                "usage": NO_USAGE,
+                "results": found.results(with_documents=body.return_documents is not False),
+                "unpoison": found.rest,
+            }
+        )
+
+    return await _rerank(request, body, service, reply)
 
 
 @router.post("/v2/rerank")
@@ -129,15 +138,18 @@ async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOf
     """Rerank as Cohere v2 does: positions and scores only. A request in vLLM's format gets vLLM's reply."""
     if body.model is None or any(name in (body.model_extra or {}) for name in VLLM_ONLY):
         return await rerank_v1(request, body, service)
-    found = await _rerank(request, body, service)
-    return Json(
-        {
-            "id": request.state.record.id,
-            "results": found.results(with_documents=body.return_documents is True),
-            "meta": {"api_version": {"version": "2"}},
-            "unpoison": found.rest,
-        }
-    )
+
+    def reply(found: _Found) -> Json:
+        return Json(
+            {
+                "id": request.state.record.id,
+                "results": found.results(with_documents=body.return_documents is True),
+                "meta": {"api_version": {"version": "2"}},
+                "unpoison": found.rest,
+            }
+        )
+
+    return await _rerank(request, body, service, reply)
 
 
 class _Found(NamedTuple):
@@ -159,19 +171,32 @@ class _Found(NamedTuple):
         ]
 
 
-async def _rerank(request: Request, body: DocumentsRequest, service: ScreeningService) -> _Found:
-    defense = service.pick(service.find(body.model))
+async def _rerank(
+    request: Request, body: DocumentsRequest, service: ScreeningService, reply: Callable[[_Found], Json]
+) -> Json:
+    defense, names = service.pick(service.find(body.model)), list(dict.fromkeys(body.rank_fields or ()))
     with _field_name("documents"):
-        documents = [_read_fields(one, body.rank_fields) for one in body.documents]
+        documents = await service.aside(request, lambda: [_read_fields(one, names) for one in body.documents])
         screening = await service.rerank(request, defense, Query(body.query), documents)
+    name = body.model or defense.name
+    return await service.aside(request, lambda: reply(_find(body, name, documents, screening, service.on_poison)))
+
+
+def _find(
+    body: DocumentsRequest,
+    model: str,
+    documents: Sequence[str | PassageIn],
+    screening: Screening | None,
+    on_poison: OnPoison | None,
+) -> _Found:
     texts = list(map(_text, documents))
     wanted = body.return_documents is True
-    ranking = rank_documents(texts, screening, service.on_poison, body.top_n or body.top_k, with_texts=wanted)
-    for index, text in _cut(screening, service.on_poison).items():
+    ranking = rank_documents(texts, screening, on_poison, body.top_n or body.top_k, with_texts=wanted)
+    for index, text in _cut(screening, on_poison).items():
         texts[index] = text
     read = {index for index, score in ranking if score}
     dropped = [] if screening is None else [i for i in range(len(texts)) if i not in read and i in _unread(screening)]
-    return _Found(body.model or defense.name, texts, ranking, {"dropped": dropped})
+    return _Found(model, texts, ranking, {"dropped": dropped})
 
 
 def _unread(screening: Screening) -> frozenset[int]:
@@ -179,7 +204,7 @@ def _unread(screening: Screening) -> frozenset[int]:
     return frozenset(verdict.index for verdict in screening.verdicts if not verdict.kept or verdict.cuts)
 
 
-def _read_fields(document: str | PassageIn, names: list[str] | None) -> str | PassageIn:
+def _read_fields(document: str | PassageIn, names: list[str]) -> str | PassageIn:
     """The document to rank: of an object the fields in `rank_fields`, joined."""
     if isinstance(document, str) or not names:
         return document

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -26,7 +27,7 @@ from unpoison.screener.streaming import Event
 from unpoison.serve.reading import BodyRoute
 from unpoison.serve.replies import Json
 from unpoison.serve.schemas import AnswerRequest, ScreenRequest
-from unpoison.serve.screening_service import ServiceOfRequest, generator_of, query_of
+from unpoison.serve.screening_service import ScreeningService, ServiceOfRequest, generator_of, query_of
 from unpoison.serve.telemetry import CONTENT_TYPE_LATEST
 
 __all__ = ["router"]
@@ -39,7 +40,7 @@ async def screen(request: Request, body: ScreenRequest, service: ServiceOfReques
     """Return which passages to trust, and why."""
     defense = service.pick(body.defense)
     screening = await service.screen(request, defense, query_of(body), body.passages)
-    return Json({"screening": screening.summary()})
+    return await service.aside(request, lambda: Json({"screening": screening.summary()}))
 
 
 @router.post("/v1/answer")
@@ -52,11 +53,10 @@ async def answer(request: Request, body: AnswerRequest, service: ServiceOfReques
     if body.stream and body.guarantee:
         raise InputError("guarantee and stream exclude each other: nothing may be said before it is proved; send one")
     if body.stream:
-        return await event_response(
-            request, service.stream(request, defense, query_of(body), body.passages), generator.name
-        )
+        events = service.stream(request, defense, query_of(body), body.passages)
+        return await event_response(request, service, events, generator.name)
     result = withhold_unproved(await service.answer(request, defense, query_of(body), body.passages), body.guarantee)
-    return Json(answer_fields(result, generator.name))
+    return await service.aside(request, lambda: Json(answer_fields(result, generator.name)))
 
 
 @router.get("/v1/defenses")
@@ -138,11 +138,14 @@ STREAM_GRACE = 2.0
 LATE = "the answer was not ready in time; send fewer or shorter passages"
 
 
-async def event_response(request: Request, events: AsyncIterator[Event], generator: str) -> StreamingResponse:
+async def event_response(
+    request: Request, service: ScreeningService, events: AsyncIterator[Event], generator: str
+) -> StreamingResponse:
     """The response for the events of an answer.
 
     Args:
         request: Its middleware's timer is put off by `STREAM_GRACE`, so that a stream ends with a sentence.
+        service: Writes long events beside the loop.
         events: As `ScreeningService.stream` gives them.
         generator: The model's name for the answer.
 
@@ -154,18 +157,23 @@ async def event_response(request: Request, events: AsyncIterator[Event], generat
     first = await anext(events)
     if end is not None:
         timer.reschedule(end + STREAM_GRACE)
-    body = _write_events(request, first, events, generator, end)
+    body = _write_events(request, service, first, events, generator, end)
     headers = {"X-Accel-Buffering": "no"}  # nginx would collect the events otherwise
     return StreamingResponse(body, media_type="text/event-stream", headers=headers)
 
 
 async def _write_events(
-    request: Request, first: Event, events: AsyncIterator[Event], generator: str, end: float | None
+    request: Request,
+    service: ScreeningService,
+    first: Event,
+    events: AsyncIterator[Event],
+    generator: str,
+    end: float | None,
 ) -> AsyncIterator[bytes]:
     try:
         event: Event | None = first
         while event is not None:
-            yield _event(event, generator)
+            yield await service.aside(request, partial(_event, event, generator))
             async with asyncio.timeout_at(end):  # not around a yield: it would interrupt the consumer
                 event = await anext(events, None)
     except UnpoisonError as error:

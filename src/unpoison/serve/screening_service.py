@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 from fastapi import Depends, Request
 
@@ -41,6 +42,7 @@ log = logging.getLogger("unpoison.service")
 
 
 OnPoison = Literal["drop", "demote", "monitor"]
+T = TypeVar("T")
 
 
 class Preview(NamedTuple):
@@ -93,6 +95,10 @@ class ScreeningService:
             raise UnknownNameError("defense", str(name), self.choices)
         return self.choices[spec]
 
+    async def aside(self, request: Request, work: Callable[[], T]) -> T:
+        """Compute something about a request: beside the event loop if its body is long."""
+        return await self.work.aside(request.state.size, work)
+
     async def screen(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Screening:
@@ -107,7 +113,7 @@ class ScreeningService:
     ) -> tuple[Screening, list[Call]]:
         read, shown = await self._read(request, query, passages)
         found = await self.work.screen(defense, query, shown)
-        screening = screening_of_all(found.screening, read, self.bounds.characters)
+        screening = await self.aside(request, partial(self._of_all, found.screening, read))
         await defense.shell.aremember(screening)
         return screening, list(found.calls)
 
@@ -152,7 +158,8 @@ class ScreeningService:
         """
         if answers:
             read, shown = await self._read(request, query, passages)
-            answer = self._of_all(await defense.aanswer(query, shown), read)
+            found = await defense.aanswer(query, shown)
+            answer = await self.aside(request, partial(self._answer_of_all, found, read))
             bare = Vanilla(generator=generator_of(defense), limits=defense.limits)
             preview = Preview(answer.screening, answer, await bare.aanswer(query, shown))
             calls = [*answer.calls, *(preview.undefended.calls if preview.undefended else ())]
@@ -173,19 +180,22 @@ class ScreeningService:
                 if isinstance(event, Answer):
                     yield await self._record_answer(request, event, read)
                 elif isinstance(event, Screening):
-                    yield screening_of_all(event, read, self.bounds.characters)
+                    yield await self.aside(request, partial(self._of_all, event, read))
                 else:
                     yield event
 
     async def _record_answer(self, request: Request, answer: Answer, read: tuple[Passage, ...]) -> Answer:
         """Count and audit an answer, mapped back to the whole passages."""
         self._count(request, answer.screening, answer.calls)
-        answer = self._of_all(answer, read)
+        answer = await self.aside(request, partial(self._answer_of_all, answer, read))
         await self._audit(request, answer)
         return answer
 
-    def _of_all(self, answer: Answer, read: tuple[Passage, ...]) -> Answer:
-        return replace(answer, screening=screening_of_all(answer.screening, read, self.bounds.characters))
+    def _answer_of_all(self, answer: Answer, read: tuple[Passage, ...]) -> Answer:
+        return replace(answer, screening=self._of_all(answer.screening, read))
+
+    def _of_all(self, screening: Screening, read: tuple[Passage, ...]) -> Screening:
+        return screening_of_all(screening, read, self.bounds.characters)
 
     async def _audit(self, request: Request, result: Screening | Answer) -> None:
         """Append a line to the audit log, beside the loop of the server, before the request is replied to."""
@@ -214,7 +224,7 @@ class ScreeningService:
             self.bounds.check(query, whole)
             return whole, beginnings(whole, self.bounds.characters)
 
-        return await self.work.aside(request.state.size, read)
+        return await self.aside(request, read)
 
     def _count(self, request: Request, screening: Screening, calls: Sequence[Call]) -> None:
         self.metrics.count_screening(screening.defense, screening, calls)

@@ -18,7 +18,7 @@ from unpoison.cli.display import report_table, show
 from unpoison.cli.options import Command, argument, option
 from unpoison.errors import InputError, clip, nearest
 from unpoison.io.output import check_writable
-from unpoison.report.document import check_suffix
+from unpoison.report.document import check_suffix, write_text
 from unpoison.scan import scan
 from unpoison.utils.plain_text import count_noun
 from unpoison_lab.check.cases import make_examples
@@ -243,7 +243,7 @@ def run(
     with progress() as advance, report_removal(where):
         results = run_test(chosen, where, hosts=Hosts(may_test or ()), progress=advance)
     if report is not None:
-        report.write_text(redteam_page(results), encoding="utf-8")
+        write_text(report, redteam_page(results))
     if as_json:
         sys.stdout.write(results.to_json())
     else:
