@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np

@@ -23,7 +23,7 @@ from unpoison.scan.spreadsheet import read_spreadsheet
 from unpoison.scan.text_files import decode
 from unpoison.scan.web_page import read_page
 
-__all__ = ["HTML_FILES", "READERS", "FileReader", "serve"]
+__all__ = ["READERS", "FileReader", "serve"]
 
 
 def read_html(path: Path) -> FileText:
