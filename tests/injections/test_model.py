@@ -98,27 +98,6 @@ def said(text: str, odds: Sequence[Odds]) -> list[tuple[str, float]]:
     return [(text[one.start : one.end], one.odds) for one in odds]
 
 
-def test_the_places_of_pieces_are_listed_once(judge: InjectionModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each access makes the whole list, so that a sentence of 80,000 characters took four seconds."""
-    tokenizer, accesses = judge._tokenizer, list[None]()
-
-    class Counted:
-        def __init__(self, encoded: Any) -> None:
-            self.encoded, self.ids = encoded, encoded.ids
-
-        @property
-        def offsets(self) -> Any:
-            accesses.append(None)
-            return self.encoded.offsets
-
-    def encode_batch(texts: list[str], **options: Any) -> list[Any]:
-        return list(map(Counted, tokenizer.encode_batch(texts, **options)))
-
-    monkeypatch.setattr(judge, "_tokenizer", SimpleNamespace(encode_batch=encode_batch))
-    assert len(odds_of(judge, "plain " * 60)[0]) == 60 // PART
-    assert len(accesses) == 1
-
-
 def test_the_first_look_clears_and_convicts_nobody(judge: InjectionModel, session: Session) -> None:
     text = "plain plain. plain."
     (odds,) = odds_of(judge, text)
