@@ -28,6 +28,10 @@ help: ## show the targets
 	$(PIP) $(READERS:%=--editable %) --editable '.[$(EXTRAS)]' --group dev
 	@touch $@
 
+.venv/docs.stamp: .venv/core.stamp
+	$(PIP) --editable '.[redteam]' --group docs
+	@touch $@
+
 demo: .venv/core.stamp ## attack and defend the built-in sample: no key, no download of models
 	$(BIN)/unpoison demo
 
@@ -66,7 +70,7 @@ format: .venv/dev.stamp ## rewrite files in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: .venv/dev.stamp ## the documentation as a site, in build/site; a warning is an error
+docs: .venv/docs.stamp ## the documentation as a site, in build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 coverage: .venv/dev.stamp ## run all tests and name the lines of src that none of them ran; fails below 95 %

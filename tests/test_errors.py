@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from unpoison import Grada, Guard, Sources, UnpoisonError, load_defense
+from unpoison import Grada, Guard, Sources, TrustRag, UnpoisonError, load_defense
 from unpoison.cli import app
 from unpoison.core import registry
 from unpoison.core.passages import Passage, Query
@@ -25,6 +25,8 @@ TEXTS = ["The bridge was built in 1902.", "The bridge is 300 metres long."]
 IN_PYTHON: list[tuple[Callable[[], Any], str]] = [
     (lambda: Guard("reader"), "got 'reader'"),  # type: ignore[call-arg]
     (lambda: Guard(genrator="reader"), "did you mean 'generator'"),  # type: ignore[call-arg]
+    (lambda: Guard(damage=0.05, threshold=0.9), "not both"),
+    (lambda: Passage("a", url=5), "url must be a string"),  # type: ignore[arg-type]
     (lambda: Guard(damage="low"), "got 'low'"),  # type: ignore[arg-type]
     (lambda: Guard(sources=["a.example"]), r"got \['a.example'\]"),  # type: ignore[arg-type]
     (lambda: Grada(encoder=5), "got 5"),  # type: ignore[arg-type]
@@ -57,6 +59,8 @@ def test_the_service_and_its_client_name_what_is_wrong():
 
 
 def test_texts_that_say_nothing_are_noted():
+    assert "stage 1 alone" in TrustRag().screen("where", [*TEXTS, "A mill."]).notes[-1]
+    assert not TrustRag(stages=1).screen("where", [*TEXTS, "A mill."]).notes
     assert Guard().screen(" ", ["", "x"]).evidence.notes == ("the question is empty", "passage 0 is empty")
 
 

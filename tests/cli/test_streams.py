@@ -68,6 +68,17 @@ def test_steps_out_of_order_or_without_a_time_are_reported(run, stream_file):
 
 
 @pytest.mark.parametrize(
+    "earlier_later", ["9 10", "2022 2022-05", "Mon,_2_Mar_2026_10:00:00_+0100 2026-03-02T09:30:00Z"]
+)
+def test_times_are_compared_as_times(run, stream_file, earlier_later):
+    earlier, later = earlier_later.replace("_", " ").rsplit(" ", 1)
+    told = run("ask", "-d", "radar", "-g", "extractive", "--stream", stream_file(step(earlier, "A"), step(later, "A")))
+    assert told.exit_code == 0, told.stderr
+    back = run("ask", "-d", "radar", "-g", "extractive", "--stream", stream_file(step(later, "A"), step(earlier, "A")))
+    assert back.exit_code == 1 and "lies before" in back.stderr
+
+
+@pytest.mark.parametrize(
     ("options", "says"),
     [
         (("-d", "radar", "--stream", "--rows", "2"), "leave out --rows"),

@@ -212,3 +212,10 @@ def test_contests_survive_json_and_stay_out_where_there_are_none() -> None:
 def test_malformed_contests_are_refused(wrong: object) -> None:
     with pytest.raises(InputError, match="not a saved screening"):
         Screening.from_dict({**screening().to_dict(), "contested": wrong})
+
+
+def test_a_url_is_read_alike_from_a_dict_and_by_name():
+    named, read = Passage("a", url="https://x.example/a"), Passage.of({"text": "a", "url": "https://x.example/a"})
+    assert (named.source, dict(named.metadata)) == (read.source, dict(read.metadata))
+    assert named.to_dict() == read.to_dict()
+    assert Passage("a", source="b", url="https://x.example/a").source == "b"

@@ -126,6 +126,7 @@ class Passage:
         verbatim: Whether `reading` is the raw text instead of the canonical one, as in the papers' released code.
         cuts: Regions of `raw` that are not read, ascending; see `without`.
         metadata: Texts and numbers (author, date, url, ...), read-only: at most 32, texts of at most 1,000 characters.
+        url: Its address: the source if no other is given, and a field of `metadata`, as in a dict.
     """
 
     text: str
@@ -138,6 +139,7 @@ class Passage:
     verbatim: bool = field(default=False, repr=False, compare=False, kw_only=True)
     cuts: Regions = field(default=(), repr=False, compare=False, kw_only=True)
     metadata: Mapping[str, str | int | float] = field(default=EMPTY, repr=False, compare=False, kw_only=True)
+    url: str | None = field(default=None, repr=False, compare=False, kw_only=True)
     _canonical: Canonical | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -146,12 +148,15 @@ class Passage:
         name: Any = self.id
         if isinstance(name, int) and not isinstance(name, bool):
             object.__setattr__(self, "id", str(name))
-        for name in ("id", "title", "source"):
+        for name in ("id", "title", "source", "url"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InputError(
                     f"{owner}.{name} must be a string or None, got {clip(value)}; convert it or leave it out"
                 )
+        if self.url is not None:
+            object.__setattr__(self, "source", self.url if self.source is None else self.source)
+            object.__setattr__(self, "metadata", {**self.metadata, "url": self.url})
         if type(self.metadata) is not Metadata:
             object.__setattr__(self, "metadata", _metadata(self.metadata, owner))
         if self.score is not None:

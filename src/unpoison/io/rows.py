@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +19,7 @@ from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.files import open_source
 
-__all__ = ["Row", "answer_fields", "load_sample", "moment_of", "open_stream", "with_results"]
+__all__ = ["Row", "answer_fields", "load_sample", "moment_of", "open_stream", "read_time", "time_order", "with_results"]
 
 QUERY_FIELDS = ("query", "question", "user_input")
 """Fields with the question; the first match wins, the last is that of RAGAS."""
@@ -107,9 +110,25 @@ BUILT_IN = "timeline"
 
 
 def moment_of(row: Mapping[str, Any]) -> str | None:
-    """The time of a row as a sortable text: a year or an ISO date."""
+    """The time of a row as a text, such as a year or a date, which `time_order` sorts."""
     time = next((row[name] for name in TIMES if row.get(name) is not None), None)
     return None if time is None else str(time).replace("/", "-")
+
+
+def read_time(text: str) -> datetime | None:
+    """A time in ISO form, or as in mail and feeds (RFC 2822); None for any other text."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        with suppress(ValueError, TypeError, OverflowError):
+            return read(text.strip())
+    return None
+
+
+def time_order(text: str) -> tuple[tuple[int, str], ...]:
+    """A key that sorts times: years and other numbers by value, dates in ISO form and of mails together, in UTC."""
+    if re.search(r"[A-Za-z:]", text) and (time := read_time(text)) is not None:
+        text = (time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)).isoformat()
+    pieces = re.findall(r"\d{1,300}|[^\W\d_]{2,}", text)
+    return tuple((int(piece), "") if piece.isdecimal() else (-1, piece.casefold()) for piece in pieces)
 
 
 def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -127,7 +146,7 @@ def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     try:
         return [
             {"id": f"{row.get('id', '')}@{year}", "question": row.get("question"), "time": year, "passages": texts}
-            for year in sorted(years)
+            for year in sorted(years, key=lambda year: time_order(str(year)))
             for texts in [[{"title": doc.get("title"), "text": doc["content"]} for doc in years[year]["docs"]]]
         ]
     except (AttributeError, KeyError, TypeError) as error:
@@ -161,7 +180,7 @@ class _StreamSource:
         """The error for a step that is out of order, or None."""
         question = str(next((step[name] for name in QUERY_FIELDS if step.get(name)), "")).casefold().strip()
         time, latest = str(step["time"]), self._latest.get(question, "")
-        if time < latest:
+        if time_order(time) < time_order(latest):
             return f"time {clip(time)} lies before {clip(latest)}, when the question was asked last; sort the file"
         self._latest[question] = time
         return None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip
+from unpoison.io.rows import read_time
 from unpoison.scan.parts import COVERT, FOLDED, NOTHING, FileReading, Part
 from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
@@ -175,7 +176,8 @@ def content_name(document: Document) -> str:
 
 
 def moment(value: object) -> datetime | None:
-    """A time as ISO text, seconds or milliseconds since 1970, a date or a datetime; None for anything else."""
+    """A time as text (ISO or RFC 2822), seconds or milliseconds since 1970, a date or datetime; None for others."""
+    time: datetime | None
     try:
         if isinstance(value, datetime):
             time = value
@@ -184,12 +186,12 @@ def moment(value: object) -> datetime | None:
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             time = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
         elif isinstance(value, str):
-            time = datetime.fromisoformat(value.strip())
+            time = read_time(value)
         else:
             return None
     except (ValueError, OverflowError, OSError):
         return None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return None if time is None else time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 MAX_CHARACTERS = 2_000

@@ -31,7 +31,10 @@ MAX_TEXT = 4_000
 
 RULE = "planted-document"
 
-TAGS = ("security", "OWASP-LLM-2026:LLM05", "OWASP-LLM-2026:LLM09", "MITRE-ATLAS:AML.T0070")
+TAGS = (
+    *("security", "OWASP-LLM-2026:LLM01", "OWASP-LLM-2026:LLM05", "OWASP-LLM-2026:LLM09"),
+    *("MITRE-ATLAS:AML.T0051.001", "MITRE-ATLAS:AML.T0070"),
+)
 """The risks that the rule falls under. OWASP counts anew in each edition, so the edition is in the tag."""
 
 URI_CHARACTERS = "/:?=&%#@+,;~!$'()*"

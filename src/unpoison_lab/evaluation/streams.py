@@ -19,7 +19,7 @@ from pathlib import Path
 from unpoison.algorithms.intervals import Estimate, bootstrap_ratio
 from unpoison.beliefs.store import belief_key
 from unpoison.errors import InputError, clip
-from unpoison.io.rows import moment_of
+from unpoison.io.rows import moment_of, time_order
 from unpoison.models import CachedGenerator, load_encoder, load_generator, load_nli
 from unpoison.models.loading import answer_judge
 from unpoison.runtime.driver import Limits
@@ -98,9 +98,9 @@ def load_timelines(spec: str | Path) -> tuple[Timeline, ...]:
         series.setdefault(str(example.extra.get("series", example.id)), []).append((moment, asked))
     timelines = []
     for identifier, steps in series.items():
-        steps.sort(key=lambda dated: dated[0])
+        steps.sort(key=lambda dated: time_order(dated[0]))
         timelines.append(Timeline(identifier, tuple(moment for moment, _ in steps), tuple(step for _, step in steps)))
-    return tuple(sorted(timelines, key=lambda timeline: timeline.times[-1] if len(timeline) == 1 else ""))
+    return tuple(sorted(timelines, key=lambda one: time_order(one.times[-1] if len(one) == 1 else "")))
 
 
 def step_context(example: Example, poison: PoisonText | None = None, position: int | None = 1) -> Context:

@@ -44,6 +44,7 @@ from unpoison.defenses.guard.sources import (
 from unpoison.defenses.guard.statements import MAX_READ, Statement, read_statements
 from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.defenses.vote import answer_by_vote
+from unpoison.errors import OptionError
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
@@ -61,6 +62,9 @@ __all__ = ["Guard"]
 
 
 Matrix = NDArray[np.float64]
+
+DAMAGE = 0.02
+"""The share of clean passages that may be lost, unless another is given."""
 
 UNREAD = (
     "nobody read what the passages claim: sources decide only on near-copies that differ and on many texts of one new "
@@ -178,7 +182,7 @@ class Guard(Defense):
     def __init__(
         self,
         *,
-        damage: float = 0.02,
+        damage: float = DAMAGE,
         threshold: float | None = None,
         hidden: Action = "redact",
         prompt_injection: Action = "redact",
@@ -200,6 +204,8 @@ class Guard(Defense):
         self.action = among("action", action, ACTIONS)
         self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
         self.independent = self.independent or self.certifies
+        if threshold is not None and damage != DAMAGE:
+            raise OptionError("damage selects the threshold; give damage or threshold, not both")
         self.damage = damage
         self.allow = Allowed(allow)
         bar = Crafted.load().threshold(damage)
