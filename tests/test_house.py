@@ -31,7 +31,7 @@ LINES = {
     "unpoison": 29_560,
     "unpoison/agents": 1_520,
     "unpoison/algorithms": 590,
-    "unpoison/core": 1_365,
+    "unpoison/core": 1_369,
     "unpoison/injections": 1_200,
     "unpoison/models": 3_216,
     "unpoison/retrieval": 1_115,

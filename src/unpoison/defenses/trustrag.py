@@ -183,7 +183,9 @@ class TrustRag(Defense):
     ) -> Screening:
         mates = (labels[:, None] == labels[None, :]) & ~np.eye(len(labels), dtype=bool)
         crowding = np.where(mates, similarity, 0).sum(axis=1) / np.maximum(mates.sum(axis=1), 1)
-        notes = () if kept else ("every passage was found malicious: an answer rests on internal knowledge alone",)
+        notes: tuple[str, ...] = (
+            () if kept else ("every passage was found malicious: an answer rests on internal knowledge alone",)
+        )
         if self.stages == 2 and self.models.generator is None:
             notes += ("no generator was given, so stage 1 alone decides; stages=1 says that this is meant",)
         evidence = Evidence(
