@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_590,
+    "unpoison": 29_820,
     "unpoison/agents": 1_520,
     "unpoison/algorithms": 590,
     "unpoison/core": 1_369,
@@ -36,7 +36,7 @@ LINES = {
     "unpoison/models": 3_216,
     "unpoison/retrieval": 1_115,
     "unpoison/runtime": 520,
-    "unpoison/scan": 3_756,  # readers of nine more types of files, each place named
+    "unpoison/scan": 3_940,  # readers of nine more types of files, each place named
     "unpoison/check": 300,
     "unpoison/serve": 1_961,
     "unpoison/sources": 1_180,
@@ -50,7 +50,7 @@ MODULES = {"unpoison": 234, "unpoison_lab": 85}
 BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
-    "lines of code in tests": 32_935,
+    "lines of code in tests": 32_990,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

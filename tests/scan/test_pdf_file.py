@@ -74,6 +74,9 @@ def read(tmp_path: Path, commands: str) -> Document:
         f"BT /F1 12 Tf -900 100 Td ({LIE}) Tj ET",
         f"BT /F1 12 Tf 900 TL 20 100 Td ({LIE}) ' ET",
         f"q /Clear gs BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET Q",
+        f"BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET q 1 g 10 90 190 30 re f Q",
+        f"q 0.5 0 0 0.5 0 0 cm BT /F1 12 Tf 40 200 Td ({LIE}) Tj ET Q 0 0 1 rg 10 90 190 30 re f",
+        f"BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET q 0 80 200 90 re W n 0 0 200 150 re f Q",
     ],
     ids=[
         "invisible",
@@ -87,6 +90,9 @@ def read(tmp_path: Path, commands: str) -> Document:
         "beside",
         "below",
         "transparent",
+        "under white",
+        "under blue",
+        "under a cut area",
     ],
 )
 def test_what_nobody_sees_is_hidden(tmp_path: Path, commands: str) -> None:
@@ -105,13 +111,41 @@ def test_what_nobody_sees_is_hidden(tmp_path: Path, commands: str) -> None:
         f"0 0 1 rg 0 90 200 30 re f 1 g BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
         f"q 200 0 0 300 0 0 cm /X1 Do Q BT /F1 12 Tf 3 Tr 20 100 Td ({LIE}) Tj ET",
         f"BT 1 scn /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"q 1 g 10 90 190 30 re f Q BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET",
+        f"BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET 10 90 40 30 re f",
+        f"BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET 10 90 190 30 re S",
+        f"BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET q /Clear gs 10 90 190 30 re f Q",
+        f"BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET q 0 0 200 50 re W n 0 0 200 300 re f Q",
     ],
-    ids=["black", "scaled", "restored colour", "restored mode", "on blue", "scanned", "one component"],
+    ids=[
+        "black",
+        "scaled",
+        "restored colour",
+        "restored mode",
+        "on blue",
+        "scanned",
+        "one component",
+        "on white",
+        "beside white",
+        "in a frame",
+        "under a marker",
+        "under what is cut off",
+    ],
 )
 def test_what_a_reader_sees_is_not(tmp_path: Path, commands: str) -> None:
     document = read(tmp_path, commands)
     assert document.covert.text == ""
     assert LIE in document.passage.text.replace("\n", " ")
+
+
+def test_text_behind_a_picture_is_folded_and_under_a_shape_there_is_a_note(tmp_path: Path) -> None:
+    lie = f"BT /F1 12 Tf 20 100 Td ({LIE}) Tj ET"
+    document = read(tmp_path, f"{lie} q 190 0 0 40 10 90 cm /X1 Do Q")
+    assert (document.hidden.text, document.hidden.place(0)) == (LIE, "page 1")
+    assert (document.passage.text, document.covert.text) == (SEEN, "")
+    document = read(tmp_path, f"{lie} 0 90 m 200 90 l 200 120 l 0 120 l f")
+    assert LIE in document.passage.text
+    assert document.notes == ("shapes may cover some of its text, first on page 1: look at the page",)
 
 
 def test_commands_without_their_operands_leave_a_page_out_and_nothing_else(tmp_path: Path) -> None:

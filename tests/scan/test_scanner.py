@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from unpoison.core.verdicts import Span
 from unpoison.errors import InputError, OptionError
 from unpoison.scan import Document, Scan, scan
 from unpoison.scan.collection import collect_documents
-from unpoison.scan.engine import Engine
+from unpoison.scan.engine import Engine, Look, LookedAt, _look
 from unpoison.scan.findings import Finding
 from unpoison.scan.report import sarif
 
@@ -67,6 +69,31 @@ def test_two_workers_change_nothing(found: Scan, monkeypatch: pytest.MonkeyPatch
     again = scan(documents, engine=Engine(workers=2), progress=lambda step, rows, total: done.append(rows))
     assert again.findings == found.findings
     assert done[-1] == len(documents)
+
+
+def test_in_a_large_collection_neighbours_of_what_may_count_are_enough(
+    found: Scan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = list[int]()
+    monkeypatch.setattr("unpoison.scan.scanner.SAMPLE", 10)
+    again = scan([*honest(), *planted()], progress=lambda step, rows, total: done.append(total))
+    assert [finding.id for finding in again.flagged] == [finding.id for finding in found.flagged]
+    assert done[-1] < len(found)
+
+
+def test_a_killed_scan_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Scan) -> None:
+    kept, documents, read = tmp_path / "kept", [*honest(), *planted()], list[str]()
+    assert scan(documents, engine=Engine(workers=1, progress=kept)).findings == found.findings
+    lines = kept.read_bytes().splitlines(keepends=True)
+    kept.write_bytes(b"".join(lines[:40]) + lines[40][:30])  # killed while it wrote
+
+    def look(defense: str, some: list[LookedAt]) -> list[Look]:
+        read.extend(one.unit.text for one in some)
+        return _look(defense, some)
+
+    monkeypatch.setattr("unpoison.scan.engine._look", look)
+    assert scan(documents, engine=Engine(workers=1, progress=kept)).findings == found.findings
+    assert read == [document["text"] for document in documents[40:]]
 
 
 def test_a_few_words_have_no_style_that_would_tell() -> None:

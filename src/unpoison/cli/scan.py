@@ -64,7 +64,11 @@ def scan(
     ] = None,
     seen: Annotated[
         Path | None,
-        option("FILE", "Judge only documents that are not in FILE, compared with all; add those that are not flagged."),
+        option(
+            "FILE",
+            "Judge only documents that are not in FILE, compared with all; add those that are not flagged. A killed "
+            "scan goes on where it was.",
+        ),
     ] = None,
     ignore: Annotated[
         list[str] | None,
@@ -88,12 +92,13 @@ def scan(
     known = Sources.of(sources)
     before = frozenset[str]() if seen is None else read_seen(seen)
     documents, failures = all_documents(source, say, ignore or (), named=MAX_NAMED)
+    unfinished = None if seen is None else seen.with_name(f"{seen.name}.unfinished")
     with row_progress(rows_on_stdout=as_json) as show:
         scan_result = scanned(
             documents,
             threshold=threshold,
             seen=before,
-            engine=ScanEngine(defense, workers),
+            engine=ScanEngine(defense, workers, unfinished),
             sources=known,
             progress=lambda step, done, total: show(done, total, done),
         )
@@ -103,6 +108,8 @@ def scan(
     if seen is not None:  # what is flagged stays unseen until it is removed or allowed, so that a gate stays red
         flagged = {finding.id for finding in scan_result.flagged}
         write_seen(seen, before.union(document.key for document in documents if document.id not in flagged))
+    if unfinished is not None:
+        unfinished.unlink(missing_ok=True)
     say(_summary(scan_result))
     raise typer.Exit(3 if alert and scan_result.flagged else 1 if failures else 0)
 

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import cache
+from hashlib import blake2b
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from io import BytesIO
@@ -29,6 +30,7 @@ from unpoison.errors import ModelError, clip
 from unpoison.text.alignment import Region
 from unpoison.utils.extras import require
 from unpoison.utils.graphs import Workers, check_published, open_graph
+from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.plain_text import encodable
 
 __all__ = ["SWITCH", "InjectionModel", "Odds", "shipped_model"]
@@ -49,6 +51,9 @@ DOUBT = -2.0
 
 MAX_SENTENCES, MAX_WINDOWS = 400, 100
 """Sentences of one text that are read alone, and windows, the most suspicious first: seconds of a processor."""
+
+MAX_BYTES = 32 * 2**20
+"""Of the log-odds of windows that were read, some 100,000: sentences such as a notice of rights stand in many texts."""
 
 BEHIND = 0.6
 """The share of a window's room that sentences behind a suspicious one get first: that is where payloads stand."""
@@ -104,6 +109,7 @@ class InjectionModel:
         self._tokenizer.no_truncation()
         with np.load(BytesIO((folder / FILES[2]).read_bytes()), allow_pickle=False) as arrays:
             self._tables = {name: arrays[name] for name in arrays.files}
+        self._known: LRUCache[bytes, NDArray[np.float64]] = LRUCache(lambda _, own: 300 + own.nbytes, MAX_BYTES)
         self._lock = Lock()  # tokenizers refuse to be used by two threads at once
         self._workers = Workers("unpoison-injections")
 
@@ -163,11 +169,15 @@ class InjectionModel:
 
     def _read(self, parts: Sequence[_Part], spans: Sequence[Region], odds: NDArray[np.float64]) -> None:
         """Read windows; of each sentence the higher log-odds are kept."""
-        keys = [b"".join(part.ids.tobytes() for part in parts[low:high]) for low, high in spans]
-        once = dict(zip(keys, spans))  # what stands in a text twice is read once
-        found = dict(zip(once, self._workers.map(lambda span: self._run(parts[slice(*span)]), list(once.values()))))
+        keys = [_hash(parts[low:high]) for low, high in spans]
+        known = {key: own for key in keys if (own := self._known.get(key)) is not None}
+        once = {key: span for key, span in zip(keys, spans) if key not in known}  # what stands twice is read once
+        read = self._workers.map(lambda span: self._run(parts[slice(*span)]), list(once.values()))
+        for key, odds_of_it in zip(once, read):
+            known[key] = odds_of_it
+            self._known.put(key, odds_of_it)
         for (low, high), key in zip(spans, keys):
-            odds[low:high] = np.maximum(odds[low:high], found[key])
+            odds[low:high] = np.maximum(odds[low:high], known[key])
 
     def _windows(self, parts: Sequence[_Part], odds: NDArray[np.float64], low: int, high: int) -> list[Region]:
         """The windows of one text, whose sentences are those from `low` to `high`, around what is in doubt."""
@@ -206,6 +216,14 @@ class InjectionModel:
         size = np.array([len(part.ids) for part in parts])
         odds: NDArray[np.float64] = np.add.reduceat(logits, np.cumsum(size) - size) / size - self._threshold
         return odds
+
+
+def _hash(parts: Sequence[_Part]) -> bytes:
+    """A hash of the pieces of sentences and of where each begins."""
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(len(part.ids).to_bytes(4, "little") + part.ids.tobytes())
+    return digest.digest()
 
 
 def _highest(odds: NDArray[np.float64], least: float, low: int, high: int, most: int) -> list[int]:

@@ -7,19 +7,32 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from unpoison import __version__
 from unpoison.defenses import load_defense
+from unpoison.defenses.guard.guard import Guard
 from unpoison.errors import InputError, UnpoisonError
+from unpoison.injections import DETECTOR, Injection
+from unpoison.injections.imperatives import Imperative
+from unpoison.io.output import Journal, read_rows
+from unpoison.scan.documents import Unit
+from unpoison.scan.signs import Strengths, details, invention_odds, strengths
 from unpoison.utils.files import write_file
 from unpoison.utils.processes import process_map
 
-__all__ = ["Engine", "ScanQuestion", "read_seen", "screen_questions", "write_seen"]
+__all__ = ["Engine", "Look", "LookedAt", "ScanQuestion", "look_at", "read_seen", "screen_questions", "write_seen"]
+
+T = TypeVar("T")
+S = TypeVar("S")
 
 CHUNK = 64
-"""Questions per task of a worker process."""
+"""Units or questions per task of a worker process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +55,126 @@ class Engine:
     Attributes:
         defense: The option string of the defense.
         workers: Number of processes; None for one per processor.
+        progress: A file, created with mode 600, in which a killed scan leaves what was read of each unit, so that the
+            next one goes on; None for none.
     """
 
     defense: str = "guard:prompt_injection=keep"
     workers: int | None = None
+    progress: Path | None = None
 
 
-Rows = list[tuple[str, list[str]]]
+class LookedAt(NamedTuple):
+    """What to read of one unit.
+
+    Attributes:
+        unit: The unit.
+        question: The question generated from it; None if its claims are not judged.
+        counted: Whether its orders and imperatives are looked for.
+    """
+
+    unit: Unit
+    question: str | None
+    counted: bool
+
+
+class Look(NamedTuple):
+    """What one unit says by itself.
+
+    Attributes:
+        alone: The probability by the defense, with nothing beside the unit; nan if the defense cannot tell.
+        style: Its `invention_odds`; nan without a question.
+        details: Its `details`.
+        order: The likeliest injection; if that is unlikely, its probability only.
+        strengths: Its `strengths`.
+    """
+
+    alone: float
+    style: float
+    details: float
+    order: Injection
+    strengths: Strengths
+
+
+def look_at(units: Iterable[LookedAt], engine: Engine, progress: Callable[[int], None]) -> Iterator[Look]:
+    """What each unit says by itself, in order; the result does not depend on the number of workers.
+
+    Raises:
+        WorkerError: A worker died.
+        OptionError: The defense cannot be created.
+    """
+    _defense(engine.defense)  # reports errors before a process starts
+    work = partial(_look, engine.defense)
+    if engine.progress is None:
+        yield from _over_processes(work, units, engine, progress)
+        return
+    every = list(units)
+    keys = [_key(one, engine.defense) for one in every]
+    known = {row["key"]: _look_of(row["look"]) for row in read_rows(engine.progress) if row.keys() == {"key", "look"}}
+    found = _over_processes(work, (one for key, one in zip(keys, every) if key not in known), engine, progress)
+    with Journal(engine.progress, private_file=True, exclusive=True) as journal:
+        for key in keys:
+            look = known.get(key)
+            if look is None:
+                look = next(found)
+                journal.append({"key": key, "look": look})
+            else:
+                progress(1)
+            yield look
+
+
+def _key(one: LookedAt, defense: str) -> str:
+    """A hash of all that a look depends on."""
+    said = (
+        __version__,
+        DETECTOR.note,
+        defense,
+        one.unit.text,
+        one.unit.body,
+        one.unit.title,
+        one.question,
+        one.counted,
+    )
+    return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _look_of(row: Sequence[Any]) -> Look:
+    """A look as JSON has it."""
+    alone, style, counts, order, strength = row
+    strongest = {form: (odds, one and Imperative(*one)) for form, (odds, one) in strength.items()}
+    return Look(alone, style, counts, Injection(*order), strongest)
+
+
+def _look(defense: str, some: Sequence[LookedAt]) -> list[Look]:
+    texts = [one.unit.text for one in some]
+    found = iter(DETECTOR.detect([text for one, text in zip(some, texts) if one.counted]))
+    orders = [next(found).worst if one.counted else Injection(0.0, "") for one in some]
+    strength = [strengths(one.unit, order) if one.counted else {} for one, order in zip(some, orders)]
+    judged = {i: one.question for i, one in enumerate(some) if one.question is not None}
+    alone, style = np.full((2, len(some)), np.nan)
+    style[list(judged)] = invention_odds([texts[i] for i in judged])
+    guard = _defense(defense)
+    if isinstance(guard, Guard):
+        alone[list(judged)] = guard.checks.score_alone(list(judged.values()), [texts[i] for i in judged])
+    counts = [details(one.unit.body) for one in some]
+    return list(map(Look, alone.tolist(), style.tolist(), counts, orders, strength))
+
+
+def _over_processes(
+    work: Callable[[list[S]], list[T]], items: Iterable[S], engine: Engine, progress: Callable[[int], None]
+) -> Iterator[T]:
+    """The results for items, `CHUNK` at a time; the progress is called with how many are done."""
+    workers, remaining = engine.workers or os.cpu_count() or 1, iter(items)
+    chunks = iter(lambda: list(islice(remaining, CHUNK)), [])
+    first = list(islice(chunks, 2))
+    every = chain(first, chunks)
+    here = workers == 1 or len(first) < 2  # starting a process takes longer than a few units
+    for results in map(work, every) if here else process_map(work, every, workers):
+        progress(len(results))
+        yield from results
+
+
+Row = tuple[str, list[str]]
 
 
 def screen_questions(
@@ -63,22 +189,11 @@ def screen_questions(
         OptionError: The defense cannot be created.
     """
     _defense(engine.defense)  # reports errors before a process starts
-    workers, remaining = engine.workers or os.cpu_count() or 1, iter(questions)
-    rows = iter(lambda: [(one.text, [texts[i] for i in one.units]) for one in islice(remaining, CHUNK)], [])
-    first = list(islice(rows, 2))
-    every = chain(first, rows)
-    here = workers == 1 or len(first) < 2  # starting a process takes longer than a few questions
-    work = (
-        (_screen(engine.defense, some) for some in every)
-        if here
-        else process_map(partial(_screen, engine.defense), every, workers)
-    )
-    for probabilities in work:
-        progress(len(probabilities))
-        yield from probabilities
+    rows = ((one.text, [texts[i] for i in one.units]) for one in questions)
+    yield from _over_processes(partial(_screen, engine.defense), rows, engine, progress)
 
 
-def _screen(defense: str, rows: Rows) -> list[list[float]]:
+def _screen(defense: str, rows: list[Row]) -> list[list[float]]:
     """The probabilities of each row, rounded."""
     return [_probabilities(_defense(defense), query, passages) for query, passages in rows]
 

@@ -8,21 +8,19 @@ collection have some.
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Container
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.injections import DETECTOR, Injection
 from unpoison.scan.changed import OPEN, changes
 from unpoison.scan.collection import Groups, ScanCollection, collect_documents
 from unpoison.scan.documents import Unit
-from unpoison.scan.engine import Engine, ScanQuestion, screen_questions
+from unpoison.scan.engine import Engine, Look, LookedAt, ScanQuestion, look_at, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
 from unpoison.scan.parts import COVERT, FOLDED, MIN_WORDS
 from unpoison.scan.signs import (
@@ -32,8 +30,8 @@ from unpoison.scan.signs import (
     imperative_signs,
     injection_suspicion,
     signs,
-    strengths,
     supported,
+    within_reach,
 )
 from unpoison.sources.sources import Sources
 from unpoison.utils.checks import within
@@ -133,8 +131,8 @@ COMPANIONS = 3
 SUREST = 9.0
 """Maximum log-odds of a claim: 0.9999."""
 
-TOGETHER = 256
-"""Units per batch of the injection detector."""
+SAMPLE = 256
+"""Questions of units that are not suspicious by themselves, of a large collection, that are asked all the same."""
 
 SUSPICIOUS = 0.25
 """Minimum suspicion of documents that are grouped."""
@@ -208,18 +206,16 @@ def judge_documents(
         sources: As for `scan`.
     """
     units, near = collection.units, collection.near
-    screening_odds, failed = _screening_odds(collection, chosen, engine, progress)
     usual = chosen if chosen.all() else ~chosen
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
-    unit_signs = signs(units, collection.probes, near, collection.cosine, screening_odds, usual[collection.owner])
-    odds = claims(unit_signs, usual[collection.owner])
-    shares = HidingShares.among(units, usual)
     counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
-    orders = _orders(collection, counted)
-    demand_strengths = [
-        strengths(unit, likeliest) if counted[i] else {} for i, (unit, likeliest) in enumerate(zip(units, orders))
-    ]
-    strange = imperative_signs(units, demand_strengths, usual)
+    looks = _looks(collection, _asking(collection, wanted), counted, engine, progress)
+    screened, failed = _screened(collection, looks, usual[collection.owner], engine, progress)
+    unit_signs, odds = screened.signs, claims(screened.signs, screened.reference)
+    screening_odds = screened.odds
+    shares = HidingShares.among(units, usual)
+    orders = [look.order for look in looks]
+    strange = imperative_signs(units, [look.strengths for look in looks], usual)
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
     named, settled = _allowed(collection, sources)
     claimed[named] = 0.0
@@ -277,47 +273,82 @@ def _allowed(collection: ScanCollection, sources: Sources | None) -> tuple[NDArr
     return named[collection.owner], settled[collection.owner]
 
 
-def _screening_odds(
+def _asking(collection: ScanCollection, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The units that questions are made from: the wanted ones and their nearest neighbours."""
+    asking = wanted.copy()
+    if not asking.all():
+        nearest = collection.near[asking][:, :COMPANIONS]
+        asking[nearest[nearest >= 0]] = True
+    return np.asarray(asking & np.array([collection.has_question(i) for i in range(len(asking))], bool))
+
+
+def _looks(
     collection: ScanCollection,
-    chosen: NDArray[np.bool_],
+    asking: NDArray[np.bool_],
+    counted: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
-) -> tuple[ScreeningOdds, int]:
-    """Scores of the defense, with the chosen documents and their nearest neighbours as questions."""
-    near, count = collection.near, len(collection.units)
-    asking = chosen[collection.owner] if count else np.zeros(0, bool)
-    if not asking.all():
-        nearest = near[asking][:, :COMPANIONS]
-        asking = asking.copy()
-        asking[nearest[nearest >= 0]] = True
-    asked = [i for i in np.flatnonzero(asking).tolist() if collection.has_question(i)]
-    asking_units, odds, done, failed = deque[tuple[int, ...]](), ScreeningOdds(count), 0, 0
+) -> list[Look]:
+    """What each unit says by itself."""
+    units = (
+        LookedAt(unit, collection.question(i) if asking[i] else None, bool(counted[i]))
+        for i, unit in enumerate(collection.units)
+    )
+    return list(look_at(units, engine, _counter("reading", len(collection.units), progress)))
 
-    def questions() -> Iterator[ScanQuestion]:
-        for i in asked:
-            asking_units.append((i, *(j for j in near[i].tolist() if j >= 0)))
-            yield ScanQuestion(collection.question(i), asking_units[-1])
 
-    def count_rows(rows: int) -> None:
-        nonlocal done
-        done += rows
-        progress("screening", done, len(asked))
+class _Screened(NamedTuple):
+    """Scores of the defense, the features with them, and the units that define what is usual among them."""
 
-    for probabilities in screen_questions(questions(), collection.texts, engine, count_rows):
+    odds: ScreeningOdds
+    signs: NDArray[np.float64]
+    reference: NDArray[np.bool_]
+
+
+def _screened(
+    collection: ScanCollection,
+    looks: Sequence[Look],
+    reference: NDArray[np.bool_],
+    engine: Engine,
+    progress: Callable[[str, int, int], None],
+) -> tuple[_Screened, int]:
+    """The scores of units beside their neighbours, for the questions made from them, and how many failed.
+
+    In a large collection only the questions of units that may count are asked, and a sample of the others, which says
+    what is usual; the others have the scores that they have by themselves.
+    """
+    odds, failed = ScreeningOdds(len(looks)), 0
+    alone, style, counts = np.array([look[:3] for look in looks], float).reshape(-1, 3).T
+
+    def unit_signs() -> NDArray[np.float64]:
+        return signs(
+            collection.units, collection.probes, collection.near, collection.cosine, odds, style, counts, reference
+        )
+
+    asked = np.flatnonzero(~np.isnan(style))
+    few = len(asked) <= SAMPLE or np.isnan(alone[asked]).any()
+    if not few:
+        odds.add_alone(asked, alone[asked])
+        reached = within_reach(unit_signs(), reference)
+        asked = asked[np.isin(asked, asked[:: len(asked) // SAMPLE]) | reached[asked]]
+    neighbours = [(i, *(j for j in collection.near[i].tolist() if j >= 0)) for i in asked.tolist()]
+    questions = (ScanQuestion(collection.question(some[0]), some) for some in neighbours)
+    found = screen_questions(questions, collection.texts, engine, _counter("screening", len(asked), progress))
+    for some, probabilities in zip(neighbours, found):
         failed += not probabilities
-        odds.add(asking_units.popleft(), probabilities)
-    return odds, failed
+        odds.add(some, probabilities)
+    return _Screened(odds, unit_signs(), reference if few else reference & (odds.times > 0)), failed
 
 
-def _orders(collection: ScanCollection, counted: NDArray[np.bool_]) -> list[Injection]:
-    """The likeliest injection of each counted unit; if that is unlikely, its probability only."""
-    orders = [Injection(0.0, "")] * len(collection.units)
-    numbers = np.flatnonzero(counted).tolist()
-    for start in range(0, len(numbers), TOGETHER):
-        some = numbers[start : start + TOGETHER]
-        for i, detection in zip(some, DETECTOR.detect([collection.units[i].text for i in some])):
-            orders[i] = detection.worst
-    return orders
+def _counter(step: str, total: int, progress: Callable[[str, int, int], None]) -> Callable[[int], None]:
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(step, done, total)
+
+    return count
 
 
 def _join_questions(collection: ScanCollection, suspicion: NDArray[Any], groups: Groups) -> None:

@@ -188,17 +188,8 @@ class Crafted:
         parts = [*bodies, *(texts[i][: len(texts[i]) - len(bodies[i])] for i in titled)]
         k, known, among = len(texts), words_of(parts), len(texts) - len(readings) if use_neighbors else 0
         wanted, spoken = QuestionTerms.of(words_of([question])[0]), TextWords.of(known)
-        rows = np.column_stack([np.concatenate(each(parts, self.styles)), beside(wanted, spoken)])
-        short = BRIEF * np.clip(1 - np.expm1(rows[:, -1]) / LONG_ENOUGH, 0, 1)
-        odds = evaluate(self.window, rows) - self.handicap - short
-        last = np.cumsum([len(one.first) for one in known]) - 1  # the whole text is its last window
-        full = np.array([len(one.first) > 0 for one in known[:k]])
-        alone = np.full(k, LOWEST)
-        alone[full] = evaluate(self.whole, rows[last[:k][full]]) - short[last[:k][full]] if full.any() else LOWEST
         owner = np.concatenate([np.arange(k), np.array(titled, np.int64)])[spoken.owner]
-        apart = _apart(known, k, last)
-        if apart:
-            odds[apart] = np.maximum(odds[apart], evaluate(self.whole, rows[apart]) - short[apart])
+        odds, alone, last, full = self._odds(parts, known, beside(wanted, spoken), k)
         if among:
             worst = alone.copy()
             np.maximum.at(worst, owner, odds)
@@ -221,6 +212,36 @@ class Crafted:
             end=np.concatenate([one.end for one in known]) + shift[spoken.owner],
             windows=_probability(odds),
         )
+
+    def judge_alone(self, questions: Sequence[str], texts: Sequence[str]) -> Matrix:
+        """The probability of each of k texts for a question of its own, with nothing beside it, shape (k,).
+
+        What stands beside a text can add at most `most` to its log-odds. Many texts at once are much faster than one
+        `judge` for each.
+        """
+        if not texts:
+            return np.zeros(0)
+        known, wanted = words_of(texts), map(QuestionTerms.of, words_of(questions))
+        shares = np.concatenate([beside(terms, TextWords.of([one])) for terms, one in zip(wanted, known, strict=True)])
+        odds, alone, _, _ = self._odds(texts, known, shares, len(texts))
+        np.maximum.at(alone, TextWords.of(known).owner, odds)
+        return _probability(alone)
+
+    def _odds(
+        self, parts: Sequence[str], known: Sequence[Words], shares: Matrix, k: int
+    ) -> tuple[Matrix, Matrix, Numbers, Flags]:
+        """The log-odds of the windows of parts and of the first k as wholes; their last windows; which k have words."""
+        rows = np.column_stack([np.concatenate(each(parts, self.styles)), shares])
+        short = BRIEF * np.clip(1 - np.expm1(rows[:, -1]) / LONG_ENOUGH, 0, 1)
+        odds = evaluate(self.window, rows) - self.handicap - short
+        last = np.cumsum([len(one.first) for one in known]) - 1  # the whole text is its last window
+        full = np.array([len(one.first) > 0 for one in known[:k]])
+        alone = np.full(k, LOWEST)
+        alone[full] = evaluate(self.whole, rows[last[:k][full]]) - short[last[:k][full]] if full.any() else LOWEST
+        apart = _apart(known, k, last)
+        if apart:
+            odds[apart] = np.maximum(odds[apart], evaluate(self.whole, rows[apart]) - short[apart])
+        return odds, alone, last, full
 
     def styles(self, texts: Sequence[str]) -> list[Matrix]:
         """The style of each window of k texts, shape (w,) each."""
