@@ -151,5 +151,5 @@ def mentions(table: str, text: str) -> bool:
 
 def duration_unit(word: str) -> str:
     """The unit of time that a word of any of the languages names; "" if none."""
-    name = phrases("units").get(fold(word).lstrip("个個ヶかカ箇"))
+    name = phrases("units").get(fold(word))
     return name if name in TIMES else ""

@@ -1,0 +1,77 @@
+"""Files that are replaced whole, locked, private, and YAML without tricks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from unpoison.errors import InputError
+from unpoison.utils.files import MAX_YAML_BYTES, hold_lock, load_yaml, lock_file, private, write_file
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_file(path, [b"one ", b"two"], mode=0o640, time=1_000.0)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777, path.stat().st_mtime) == (b"one two", 0o640, 1_000.0)
+
+    def breaking() -> object:
+        yield b"half"
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        write_file(path, breaking())
+    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_bytes() == b"one two"
+
+
+def test_an_error_of_the_system_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"a\.txt"):
+        write_file(tmp_path / "missing" / "a.txt", [b""])
+
+
+def test_a_private_file_is_its_owners_and_is_never_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    private(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_text("x")
+    private(path)
+    assert path.read_text() == "x"
+    private(tmp_path / "missing" / "key")  # opening it will say so
+
+
+def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with path.open("w") as one, path.open("w") as other:
+        with hold_lock(one.fileno()):
+            assert not lock_file(other.fileno())
+        assert lock_file(other.fileno())
+        assert not lock_file(one.fileno())
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"a: 1\na: 2", "line 2"),
+        (b"a: &x 1\nb: *x", "anchors are not supported"),
+        (b"a: [", "not valid YAML"),
+        (b"\xff", "not UTF-8"),
+        (b"#" * (MAX_YAML_BYTES + 1), "more than 1,000,000 bytes"),
+        (b"!!python/object/apply:os.system [ls]", "not valid YAML"),
+    ],
+)
+def test_yaml_that_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        load_yaml(path)
+
+
+def test_yaml_that_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"a: 1\nb: {a: 2}\n" + b"#" * (MAX_YAML_BYTES - 16))
+    assert os.path.getsize(path) <= MAX_YAML_BYTES
+    assert load_yaml(path) == {"a": 1, "b": {"a": 2}}
+    with pytest.raises(InputError, match="cannot be read"):
+        load_yaml(tmp_path / "missing.yaml")
