@@ -221,10 +221,8 @@ class Numbers:
 
 def _digits(raw: str, dots: bool) -> Fraction | None:
     """The value of digits: `1,000` and `1'000` are a thousand, `8,50` and `8.5` are not; None if it is no number."""
-    if re.fullmatch(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", raw):
-        return Fraction(raw.replace(",", ""))
-    if re.fullmatch(r"[1-9]\d{0,2}(?:'\d{3})+(?:[.,]\d+)?", raw):
-        return Fraction(raw.replace("'", "").replace(",", "."))
+    if re.fullmatch(r"[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:'\d{3})+(?:[.,]\d+)?)", raw):
+        return Fraction(raw.replace("'", "").replace(",", ".") if "'" in raw else raw.replace(",", ""))
     grouped = re.fullmatch(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?", raw)
     if grouped and (dots or raw.count(".") > 1 or "," in raw):
         return Fraction(raw.replace(".", "").replace(",", "."))
