@@ -321,11 +321,7 @@ def test_models_of_other_packages_are_found_by_their_entry_points():
     assert load_encoder("upper").options_given == ("small", 8)  # type: ignore[attr-defined]
     assert load_encoder("upper:LARGE,size=3").options_given == ("LARGE", 3)  # type: ignore[attr-defined]
     assert load_encoder("upper,size=4").options_given == ("small", 4)  # type: ignore[attr-defined]
-<<<<<<< HEAD
     with pytest.raises(OptionError, match="upper has no option 'length'"):
-=======
-    with pytest.raises(OptionError, match=r"upper has no option .length."):
->>>>>>> 7af861d8 (Grouped digits in one rule)
         load_encoder("upper,length=4")
     with pytest.raises(OptionError, match=r"no encoder 'lower'; use lexical, .*upper"):
         load_encoder("lower")
