@@ -99,7 +99,8 @@ def test_red_team_pages() -> None:
     run = {"name": hostile("system"), "started": hostile("when")}
     remaining = (("canary", hostile("remaining")),)
     found = Results(run, None, 2, trials, cells, 1, remaining=remaining, problems=(hostile("problem"),))
-    shown = ["question", "truth", "wish", "system", "error", "problem"]
+    shown = ["question", "truth", "wish", "system", "error", "problem", "answer"]
+    assert "with nothing planted" in redteam_page(found)
     check(redteam_page(found), shown)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, get_args
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from model_doubles import FakeCrossEncoder, FakeLanguageModel
 from unpoison.core import registry
 from unpoison.errors import OptionError
-from unpoison.utils.checks import MAX_NUMBER, at_least
+from unpoison.utils.checks import MAX_NUMBER, at_least, direct
 
 ODD: list[Any] = [10**20, 10**400, -(10**400), float("nan"), float("inf"), float("-inf"), 1e308, "x", None, True]
 
@@ -53,3 +54,13 @@ def test_every_number_of_every_defense_has_bounds(name: str, option: str, text: 
         given["threshold"] = 50.0
     with pytest.raises(OptionError):
         registry.create("defenses", f"{name}:{option}={text}", **given)
+
+
+def test_clients_on_this_machine_go_past_the_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "a.example")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with direct("http://127.0.0.1:6333"):
+        assert (os.environ["NO_PROXY"], os.environ["no_proxy"]) == ("a.example,127.0.0.1", "127.0.0.1")
+    assert (os.environ["NO_PROXY"], os.environ.get("no_proxy")) == ("a.example", None)
+    with direct("https://b.example"):
+        assert os.environ["NO_PROXY"] == "a.example"

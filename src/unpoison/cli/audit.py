@@ -15,7 +15,7 @@ from unpoison.cli.options import argument, option
 from unpoison.errors import InputError
 from unpoison.io.file_rows import json_line
 from unpoison.io.output import check_output
-from unpoison.report.document import write_text
+from unpoison.report.document import PAGE_SUFFIXES, check_suffix, write_text
 from unpoison.scan.audit import Audit
 from unpoison.scan.documents import moment
 from unpoison.scan.report import AuditReport, audit_page, tables
@@ -68,6 +68,7 @@ def audit(
     bounded for logs of any length.
     """
     if html is not None:
+        check_suffix(html, PAGE_SUFFIXES)
         for log in logs:
             check_output(html, log)
     with Audit(None if since is None else _moment(since, time.time()), Sources.of(sources)) as counted:

@@ -19,7 +19,7 @@ from unpoison.cli.options import argument, option
 from unpoison.core.registry import from_laboratory
 from unpoison.errors import OptionError
 from unpoison.io.output import check_output
-from unpoison.report.document import check_suffix, write_text
+from unpoison.report.document import PAGE_SUFFIXES, check_suffix, write_text
 from unpoison.retrieval.store import store_forms
 from unpoison.scan.sources import all_documents, describe_source
 
@@ -116,7 +116,7 @@ def check(
             "http://localhost:8000, or a target file"
         )
     if report is not None:
-        check_suffix(report, (".html", ".htm"))
+        check_suffix(report, PAGE_SUFFIXES)
     for path in filter(None, (report, policy)):
         check_output(path, source)
     gates = [_gate(text) for text in fail_if or ()]

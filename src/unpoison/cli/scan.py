@@ -16,7 +16,7 @@ from unpoison.cli.common import row_progress, say
 from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
 from unpoison.io.output import Writer, check_output
-from unpoison.report.document import write_text
+from unpoison.report.document import PAGE_SUFFIXES, check_suffix, write_text
 from unpoison.report.rendering import excerpt, plain
 from unpoison.retrieval.store import store_forms
 from unpoison.scan.documents import UnreadDocument
@@ -86,6 +86,9 @@ def scan(
     workers: Annotated[int | None, option("N", "Processes; by default one for each processor.", min=1)] = None,
 ) -> None:
     """List the documents of an index that are probably planted, with reasons. Needs no questions."""
+    for path, suffixes in ((sarif, (".sarif", ".json")), (html, PAGE_SUFFIXES)):
+        if path is not None:
+            check_suffix(path, suffixes)
     for path in (output, sarif, html, seen):
         if path is not None:
             check_output(path, source)

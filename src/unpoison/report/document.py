@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = [
+    "PAGE_SUFFIXES",
     "Section",
     "Table",
     "check_suffix",
@@ -205,6 +206,10 @@ def document(
         questions=questions,
         **script,
     )
+
+
+PAGE_SUFFIXES = (".html", ".htm")
+"""Of a page."""
 
 
 def check_suffix(path: Path, suffixes: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from unpoison.errors import InputError, UnpoisonError, clip
 from unpoison.retrieval.store import VectorStore, refuse, textless, unreachable
+from unpoison.utils.checks import direct
 from unpoison.utils.extras import require
 
 __all__ = ["ChromaStore"]
@@ -136,10 +137,11 @@ class ChromaStore(VectorStore):
         }
         if "://" in address:
             url, key = urlsplit(address), os.environ.get("CHROMA_API_KEY")
-            return self.library.HttpClient(
-                host=url.hostname, port=url.port or (443 if url.scheme == "https" else 8000), ssl=url.scheme == "https",
-                headers={"x-chroma-token": key} if key else None, **place,
-            )  # fmt: skip
+            with direct(address):
+                return self.library.HttpClient(
+                    host=url.hostname, port=url.port or (443 if url.scheme == "https" else 8000),
+                    ssl=url.scheme == "https", headers={"x-chroma-token": key} if key else None, **place,
+                )  # fmt: skip
         if not new and not Path(address, "chroma.sqlite3").is_file():  # the client would create an empty one
             raise InputError(f"there is no Chroma database in {address!r}; name the folder of a PersistentClient")
         return self.library.PersistentClient(path=address, **place)  # settings must equal those of other clients

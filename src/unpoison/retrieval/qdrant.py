@@ -10,6 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from unpoison.errors import InputError, StoreError, clip
 from unpoison.retrieval.store import TEXT_FIELDS, VectorStore, refuse, textless, unreachable
+from unpoison.utils.checks import direct
 from unpoison.utils.extras import require
 
 __all__ = ["QdrantStore"]
@@ -45,7 +46,8 @@ class QdrantStore(VectorStore):
 
     def _connect(self, address: str) -> Any:
         if "://" in address:
-            return self.library.QdrantClient(url=address, api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
+            with direct(address):
+                return self.library.QdrantClient(url=address, api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
         try:
             return self.library.QdrantClient(path=address)
         except RuntimeError as error:  # another client uses the folder, perhaps of the same command

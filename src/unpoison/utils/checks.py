@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from numbers import Integral, Real
 from typing import TypeVar
@@ -10,7 +12,7 @@ from urllib.parse import urlsplit
 
 from unpoison.errors import OptionError, clip
 
-__all__ = ["among", "at_least", "flag", "on_this_machine", "web_address", "within"]
+__all__ = ["among", "at_least", "direct", "flag", "on_this_machine", "web_address", "within"]
 
 N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
@@ -90,6 +92,19 @@ def on_this_machine(url: str) -> bool:
         address = ip_address(host)
         return (getattr(address, "ipv4_mapped", None) or address).is_loopback or address.is_unspecified
     return host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost")
+
+
+@contextmanager
+def direct(url: str) -> Iterator[None]:
+    """Clients that are made inside reach an address of this machine without the proxies of the environment."""
+    kept = {name: os.environ.get(name) for name in ("NO_PROXY", "no_proxy") if on_this_machine(url)}
+    os.environ.update({name: ",".join(filter(None, (held, urlsplit(url).hostname))) for name, held in kept.items()})
+    try:
+        yield
+    finally:
+        for name, held in kept.items():
+            os.environ.pop(name)
+            os.environ.update({} if held is None else {name: held})
 
 
 def web_address(name: str, url: object) -> str:

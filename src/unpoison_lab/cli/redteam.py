@@ -18,7 +18,7 @@ from unpoison.cli.display import report_table, show
 from unpoison.cli.options import Command, argument, option
 from unpoison.errors import InputError, clip, nearest
 from unpoison.io.output import check_writable
-from unpoison.report.document import check_suffix, write_text
+from unpoison.report.document import PAGE_SUFFIXES, check_suffix, write_text
 from unpoison.scan import scan
 from unpoison.utils.plain_text import count_noun
 from unpoison_lab.check.cases import make_examples
@@ -237,7 +237,7 @@ def run(
         chosen = chosen.model_copy(update={"limit": limit})
     gates = [Gate.of(text, MEASURES) for text in fail_if or ()]
     if report is not None:
-        check_suffix(report, (".html", ".htm"))
+        check_suffix(report, PAGE_SUFFIXES)
         check_writable(report)
     where = journal or config.with_suffix(".journal")
     with progress() as advance, report_removal(where):
