@@ -28,8 +28,8 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_840,
-    "unpoison/agents": 1_520,
+    "unpoison": 30_385,
+    "unpoison/agents": 2_055,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 590,
     "unpoison/core": 1_369,
     "unpoison/injections": 1_200,
@@ -44,14 +44,14 @@ LINES = {
 }
 """The most lines of code of each house and room."""
 
-MODULES = {"unpoison": 234, "unpoison_lab": 85}
+MODULES = {"unpoison": 235, "unpoison_lab": 85}
 """The most modules of each house."""
 
 BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
     "modules without a test file of their name": 42,
-    "lines of code in tests": 33_430,
+    "lines of code in tests": 33_990,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

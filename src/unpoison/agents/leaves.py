@@ -14,7 +14,18 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-__all__ = ["Leaf", "Path", "TooMuchError", "decoded", "put_texts", "show_path", "texts_of", "words_of"]
+__all__ = [
+    "Leaf",
+    "Path",
+    "TooMuchError",
+    "decoded",
+    "is_blob",
+    "put_texts",
+    "scalars",
+    "show_path",
+    "texts_of",
+    "words_of",
+]
 
 Path = tuple[Any, ...]
 """Keys, names of fields, and positions."""
@@ -32,6 +43,8 @@ _JOINTS = re.compile(r"[_\-./$]+|(?<=[a-z])(?=[A-Z])")
 
 MIN_NAME_JOINTS = 3
 """Joints between the words of a name, such as `ignore_previous_orders_and`, from which it is read as a sentence."""
+_BLOB = re.compile(r"(?:data:[\w.+/;=\-]{0,200},)?[A-Za-z0-9+/\r\n]*+={0,2}")
+MIN_BLOB_CHARS = 1_000
 
 MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
 """Maximum characters, values and nesting levels of one result."""
@@ -103,6 +116,26 @@ def words_of(name: str) -> str:
     return _JOINTS.sub(" ", name)
 
 
+def scalars(value: object) -> Iterator[tuple[Path, str]]:
+    """Every string, number and key of a value with its path, without files in base64.
+
+    Raises:
+        TooMuchError: The value exceeds a limit.
+    """
+    size = 0
+    for path, text, _ in _strings(value, None, [], numbers=True):
+        if not is_blob(text):
+            size += len(text)
+            if size > MAX_CHARS:
+                raise TooMuchError(f"it has more than {MAX_CHARS:,} characters of text")
+            yield path, text
+
+
+def is_blob(text: str) -> bool:
+    """Whether a text is a file in base64."""
+    return len(text) >= MIN_BLOB_CHARS and _BLOB.fullmatch(text) is not None
+
+
 def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -> Any:
     """The value with some texts replaced; unchanged parts stay the same objects."""
     if any(len(leaf.path) == depth for leaf, _ in changes):
@@ -128,8 +161,10 @@ def show_path(path: Path) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
-def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[tuple[Path, str, bool]]:
-    """Every string and key with its path; iterative, because the nesting depth may be hostile."""
+def _strings(
+    value: object, skip: Skip | None, binary: list[Path], *, numbers: bool = False
+) -> Iterator[tuple[Path, str, bool]]:
+    """Every string and key with its path, and numbers if asked; iterative, because the depth may be hostile."""
     stack: list[tuple[Path, object]] = [((), value)]
     count = 0
     while stack:
@@ -147,7 +182,8 @@ def _strings(value: object, skip: Skip | None, binary: list[Path]) -> Iterator[t
         elif isinstance(here, (Iterator, AsyncIterator)):
             raise TooMuchError(f"there is an iterator at {show_path(path)}, which can be read only once; pass a list")
         elif here is None or isinstance(here, (bool, int, float)):
-            continue
+            if numbers and isinstance(here, (int, float)) and not isinstance(here, bool):
+                yield path, str(here).removesuffix(".0"), False
         elif (children := _children(here)) is None:
             yield path, str(here), False
         elif len(path) >= MAX_DEPTH:

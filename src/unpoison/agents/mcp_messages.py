@@ -18,6 +18,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from unpoison.agents.leaves import Path, decoded, words_of
+from unpoison.agents.mcp_calls import CallGate
 from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.screening import ScreenedResult, ToolCut, screen_tool_result
 from unpoison.core.passages import Passage
@@ -80,6 +81,7 @@ class McpGate:
         identity: The server's (`identity_of`).
         policy: Settings by tool; `resources/read` and `prompts/get` count as names too.
         lock: The approved tools; None without pinning.
+        calls: Decides on calls by their targets; None to log them.
 
     Attributes:
         tools: The names of the tools that may be called.
@@ -87,9 +89,16 @@ class McpGate:
         choices: The values that the checked definition of a tool lists for its results.
     """
 
-    def __init__(self, identity: str, policy: ToolPolicy | None = None, lock: LockFile | None = None) -> None:
+    def __init__(
+        self,
+        identity: str,
+        policy: ToolPolicy | None = None,
+        lock: LockFile | None = None,
+        calls: CallGate | None = None,
+    ) -> None:
         self.identity, self.lock = identity, lock
         self.policy = policy or ToolPolicy()
+        self.calls = calls or CallGate(self.policy)
         self.others = lock.others(identity) if lock else frozenset[str]()
         self.tools: set[str] = set()
         self.withheld: dict[str, Reason] = {}
@@ -230,7 +239,10 @@ class McpGate:
             screened = replace(screened, value=screened.line)
         if screened.outcome != "passed":
             _log.info("%s: %s (%s)", safe_name(name), screened.outcome, screened.reason.code)
-        return screened if screened.blocked else replace(screened, value=screened.value["value"])
+        if screened.blocked:
+            return screened
+        self.calls.seen.add_result(name, screened.value, arguments)
+        return replace(screened, value=screened.value["value"])
 
 
 def _envelope(message: dict[str, Any], names: Collection[str]) -> dict[str, Any]:

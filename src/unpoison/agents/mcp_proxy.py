@@ -19,6 +19,7 @@ from functools import partial
 from threading import Thread
 from typing import Any, NamedTuple
 
+from unpoison.agents.mcp_calls import Decision
 from unpoison.agents.mcp_messages import McpGate, plain_method
 from unpoison.agents.mcp_servers import (
     CHUNK,
@@ -117,40 +118,57 @@ class Proxy:
         if message is None or isinstance(line, TooLong):
             await self._reply(error_reply(None, -32700, "this is no JSON-RPC message, or too long a one"))
             return
-        value = message.value
+        value, calls = message.value, self.gate.calls
         if "method" not in value:
-            self._asked.discard(key_of(value.get("id")))
+            if (decision := calls.answer(value)) is not None:
+                await self._follow(decision)
+                return
+            if (key := key_of(value.get("id"))) in self._asked:
+                calls.add_answer(value)
+                self._asked.discard(key)
         elif value["method"] == "notifications/cancelled" and "id" not in value:
-            self._cancel(value.get("params"))
-        elif "id" in value and not await self._admit(value):
+            await self._cancel(value.get("params"))
+        elif "id" in value:
+            if not await self._refuse(value):
+                await self._follow(await on_thread(partial(calls.decide, line, value)))
             return
         await self.server.send(line, value)
 
-    async def _admit(self, value: Mapping[str, Any]) -> bool:
-        """Record a request of the host, or refuse it; whether to forward it."""
+    async def _follow(self, decision: Decision) -> None:
+        """Forward a request of the host, and record it, or answer it."""
+        if decision.reply is not None:
+            await self._reply(decision.reply)
+        if decision.forward is not None:
+            line, value = decision.forward
+            params, method = value.get("params"), str(value["method"])
+            limit = float("inf") if method in LONG_RUNNING else self.bounds.seconds
+            own, began = params if isinstance(params, dict) else {}, asyncio.get_running_loop().time()
+            self._pending[key_of(value["id"])] = _Pending(method, own, began - self._unread + limit, began + 2 * limit)
+            await self.server.send(line, value)
+
+    async def _refuse(self, value: Mapping[str, Any]) -> bool:
+        """Refuse a request of the host that breaks a rule of the protocol or names no checked tool; whether it does."""
         key, refused = key_of(value["id"]), self.gate.refuse_call(value)
         if key[1] is None:
             refusal = error_reply(None, INVALID, "[unpoison] the id of a request must be a string or a whole number")
-        elif key in self._pending or key in self._ended:
+        elif key in self._pending or key in self._ended or self.gate.calls.waits(key):
             said = "a request with this id waits for its answer already; give every request an id of its own"
             refusal = error_reply(None, INVALID, f"[unpoison] {said}")
         elif refused or len(self._pending) >= self.bounds.pending:
             said = refused or "too many requests wait for an answer"
             refusal = error_reply(value["id"], INVALID_PARAMS, f"[unpoison] {said}")
         else:
-            params, method = value.get("params"), str(value["method"])
-            limit = float("inf") if method in LONG_RUNNING else self.bounds.seconds
-            own, began = params if isinstance(params, dict) else {}, asyncio.get_running_loop().time()
-            self._pending[key] = _Pending(method, own, began - self._unread + limit, began + 2 * limit)
-            return True
+            return False
         await self._reply(refusal)
-        return False
+        return True
 
-    def _cancel(self, params: object) -> None:
+    async def _cancel(self, params: object) -> None:
         """Forget a request that the host no longer waits for."""
         key = key_of(params.get("requestId")) if isinstance(params, dict) else None
         if key is None:
             return
+        if (withdrawn := self.gate.calls.cancel(key)) is not None:
+            await self._reply(withdrawn)
         if self._pending.pop(key, None) is not None:
             self._end(key)
         for task, own in self._screening.items():
@@ -380,3 +398,4 @@ async def run_proxy(server: Server, gate: McpGate, bounds: ProxyBounds, *, read:
 def log_to_stderr() -> None:
     """Warnings of the proxy as plain lines, for the host's log."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="unpoison mcp-proxy: %(message)s")
+    logging.getLogger("unpoison.calls").setLevel(logging.INFO)

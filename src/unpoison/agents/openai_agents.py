@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK: an output guardrail for function tools and MCP servers."""
+"""The OpenAI Agents SDK: an output guardrail for function tools and MCP servers, and a gate for calls."""
 # ruff: noqa: E402  the check for the extra comes before its imports
 
 from __future__ import annotations
@@ -7,15 +7,32 @@ from unpoison.utils.extras import require
 
 require("agents.tool_guardrails", "the adapter for the OpenAI Agents SDK")
 
+import asyncio
 import json
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from agents import ToolGuardrailFunctionOutput, ToolOutputGuardrail, ToolOutputGuardrailData
+from agents import (
+    FunctionTool,
+    RunContextWrapper,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrail,
+    ToolInputGuardrailData,
+    ToolOutputGuardrail,
+    ToolOutputGuardrailData,
+)
 from pydantic_core import to_jsonable_python
 
+from unpoison.agents.arguments import Conversation, HistoryEvent, mode_of, refusal, replay, write_down
+from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.screening import Policy, ScreenedResult, ToolScreener
 
-__all__ = ["screening_guardrail"]
+__all__ = ["guard_calls", "screening_guardrail"]
+
+MAX_ASKED = 1_000
+"""Calls that wait for an approval and are remembered."""
 
 
 def screening_guardrail(policy: Policy = None) -> ToolOutputGuardrail[Any]:
@@ -43,6 +60,111 @@ def screening_guardrail(policy: Policy = None) -> ToolOutputGuardrail[Any]:
         return ToolGuardrailFunctionOutput.reject_content(_message(screened), screened.to_dict())
 
     return ToolOutputGuardrail(screen, "unpoison")
+
+
+def guard_calls(tools: Iterable[FunctionTool], policy: Policy = None, arguments: str = "log") -> None:
+    """Check where calls of these tools go; all of an agent's tools belong to one call, for their results are compared.
+
+    Sets `tool_input_guardrails`, `tool_output_guardrails` and `needs_approval` of each tool, and keeps what is there.
+
+    Args:
+        tools: The agent's function tools.
+        policy: Settings by tool: `arguments`, `allow`, and the trust in results.
+        arguments: A call whose target only a result named: `log`, `block`, or `ask` as a tool that needs approval
+            (`result.interruptions`).
+
+    Raises:
+        OptionError, UnknownNameError: A setting that does not exist or is out of its range.
+    """
+    gate = _CallGate(ToolPolicy.of(policy), arguments)
+    for tool in tools:
+        tool.tool_input_guardrails = [*(tool.tool_input_guardrails or ()), ToolInputGuardrail(gate.check, "unpoison")]
+        tool.tool_output_guardrails = [
+            ToolOutputGuardrail(gate.record, "unpoison"),
+            *(tool.tool_output_guardrails or ()),
+        ]
+        if gate.mode == "ask":
+            tool.needs_approval = partial(gate.needs_approval, tool.name, tool.needs_approval)
+
+
+class _CallGate:
+    """What each run named, as long as the SDK keeps the run's usage, which its contexts share."""
+
+    def __init__(self, policy: ToolPolicy, arguments: str) -> None:
+        self.policy, self.mode = policy, mode_of(arguments)
+        self._runs: dict[int, Conversation] = {}
+        self._asked: dict[str, Conversation] = {}
+
+    def of_run(self, context: RunContextWrapper[Any], call: str = "") -> Conversation:
+        """What a run named. One that goes on after an approval has new contexts, and is known by that call."""
+        key = id(context.usage)
+        if key not in self._runs:
+            made = self._asked.get(call)
+            if made is None:
+                own = (
+                    context.turn_input if context.tool_input is None else []
+                )  # the input of a nested agent is a model's
+                made = replay(self.policy, _events(own), asks=False)
+                made.full = bool(context._approvals)  # it goes on after a refusal, and what its results named is lost
+            self._runs[key] = made
+            weakref.finalize(context.usage, self._runs.pop, key, None)
+        return self._runs[key]
+
+    async def needs_approval(
+        self, name: str, own: Any, context: RunContextWrapper[Any], arguments: dict[str, Any], call: str
+    ) -> bool:
+        """Whether the user is asked, by the gate or by the tool's own setting."""
+        seen = self.of_run(context, call)
+        if await asyncio.to_thread(seen.foreign, name, arguments):
+            self._asked[call] = seen
+            if len(self._asked) > MAX_ASKED:
+                del self._asked[next(iter(self._asked))]
+            return True
+        return bool(await own(context, arguments, call) if callable(own) else own)
+
+    async def check(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        """Before a call: it is made, or the model reads why not."""
+        context, seen = data.context, self.of_run(data.context, data.context.tool_call_id)
+        name, arguments = context.tool_name, _arguments(context.tool_arguments)
+        found = await asyncio.to_thread(seen.foreign, name, arguments)
+        if not found:
+            seen.vouch(name, arguments)
+            return ToolGuardrailFunctionOutput.allow()
+        approved = self.mode == "ask" and context.is_tool_approved(name, context.tool_call_id)
+        outcome = "logged" if self.mode == "log" else "approved" if approved else "blocked"
+        write_down(name, found, outcome)
+        if outcome == "blocked":
+            return ToolGuardrailFunctionOutput.reject_content(refusal(name, found))
+        if approved:
+            seen.vouch(name, arguments, approved=True)
+        return ToolGuardrailFunctionOutput.allow()
+
+    async def record(self, data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:
+        """After a call: what its result names."""
+        given = data.context.tool_name, data.output, _arguments(data.context.tool_arguments)
+        await asyncio.to_thread(self.of_run(data.context).add_result, *given)
+        return ToolGuardrailFunctionOutput.allow()
+
+
+def _events(items: Sequence[Any]) -> Iterator[HistoryEvent]:
+    """The input of a run: what the user wrote, and the calls and results of earlier runs."""
+    for item in items:
+        held = item if isinstance(item, dict) else {}
+        kind, call = str(held.get("type")), str(held.get("call_id"))
+        if held.get("role") == "user":
+            yield HistoryEvent("user", [_text(part) for part in _parts(held.get("content"))])
+        elif kind == "function_call":
+            yield HistoryEvent("call", _arguments(str(held.get("arguments"))), str(held.get("name")), call)
+        elif kind.endswith("_output"):
+            yield HistoryEvent("result", held.get("output"), "", call)
+
+
+def _parts(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [content]
+
+
+def _text(part: Any) -> Any:
+    return part.get("text", "") if isinstance(part, dict) else part
 
 
 def _message(screened: ScreenedResult) -> str:

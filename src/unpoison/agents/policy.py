@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from unpoison.errors import OptionError, UnknownNameError, clip
 from unpoison.injections import THRESHOLD
 from unpoison.sources.sources import Sources
-from unpoison.sources.trust import Level
+from unpoison.sources.trust import Level, trust
 from unpoison.utils.checks import among, within
 
 __all__ = ["ToolPolicy", "ToolSettings"]
@@ -23,6 +23,8 @@ Invisible characters are cut by the first two, reported by the third.
 
 ANY_TOOL = "*"
 """The entry of a policy for tools that it does not name."""
+
+Standing = tuple[str | None, Level, float]
 
 MAX_TOOLS = 10_000
 """Entries of a policy."""
@@ -39,13 +41,20 @@ class ToolSettings:
         threshold: The probability from which a stretch is one, in [0, 1].
         source: The source of the results, for `Sources`: an address or a name. `{url}` stands for the call's argument
             of that name.
-        level: Trust in that source, where no policy of sources names it.
+        level: Trust in that source, where no policy of sources names it. What a trusted source names may be used in
+            calls.
+        arguments: The arguments of a call that hold its target, by name, `*` for all; None for those that are named so
+            (`to`, `url`, `path`, `account`), or are nothing but an address, link, account or path.
+        allow: Targets that may be used whoever names them: an address, a link or a path with all below it, or their
+            end behind `*`, such as "*@firm.example".
     """
 
     action: Action = "redact"
     threshold: float = THRESHOLD
     source: str | None = None
     level: Level | None = None
+    arguments: Sequence[str] | None = None
+    allow: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         among("action", self.action, get_args(Action))
@@ -54,6 +63,11 @@ class ToolSettings:
             among("level", self.level, get_args(Level))
         if self.source is not None and not isinstance(self.source, str):
             raise OptionError(f"source must be an address or a name, got {clip(self.source)}")
+        for name in ("arguments", "allow"):
+            if (given := getattr(self, name)) is not None:
+                if isinstance(given, str) or not all(isinstance(one, str) and one for one in given):
+                    raise OptionError(f"{name} must be a list of texts, got {clip(given)}")
+                object.__setattr__(self, name, tuple(given))
 
     def source_of(self, arguments: Mapping[str, Any]) -> str | None:
         """The source of a call's result; a missing or non-text argument counts as empty."""
@@ -99,6 +113,27 @@ class ToolPolicy:
         found = self.tools.get(tool, self.tools[ANY_TOOL])
         assert isinstance(found, ToolSettings)  # noqa: S101  they were made so
         return found
+
+    def standing(self, tool: str, arguments: Mapping[str, Any], query: str = "", source: str | None = None) -> Standing:
+        """The source of a call's result, its level, and the weight of the level."""
+        settings = self.settings(tool)
+        source = source or settings.source_of(arguments)
+        if source is not None and (known := self._known(query, source)) is not None:
+            return known
+        level: Level = settings.level or "unknown"
+        return source, level, trust(level)
+
+    def trusts(self, link: str) -> bool:
+        """Whether the policy of sources trusts an address."""
+        known = self._known("", link)
+        return known is not None and known[1] == "trusted"
+
+    def _known(self, query: str, source: str) -> Standing | None:
+        """The standing of a source by the policy of sources; None where it names none."""
+        if self.sources is None:
+            return None
+        (found,) = self.sources.standings(query, [{"text": "", "source": source}])  # type: ignore[union-attr]
+        return None if found.level == "unknown" else (source, found.level, found.trust)
 
 
 def _settings(name: str, own: object, default: ToolSettings) -> ToolSettings:

@@ -7,16 +7,19 @@ from unpoison.utils.extras import require
 
 require("pydantic_ai", "the Pydantic AI adapter")
 
+import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import RunContext
+from pydantic_ai import ApprovalRequired, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.messages import ToolReturn
+from pydantic_ai.messages import ModelMessage, ToolReturn
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
+from unpoison.agents.arguments import HistoryEvent, mode_of, question, refusal, replay, write_down
 from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.screening import Policy, ToolScreener, with_line
 
@@ -25,20 +28,23 @@ __all__ = ["ScreeningToolset", "ToolScreening"]
 
 @dataclass
 class ScreeningToolset(WrapperToolset[AgentDepsT]):
-    """A toolset whose tool results and retry messages are screened.
+    """A toolset whose tool results and retry messages are screened, and whose calls are checked for where they go.
 
     Attributes:
         wrapped: The toolset: functions, an MCP server, several together.
         policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
+        arguments: A call whose target only a result named: `log`, `block`, or `ask` as a deferred tool, which needs
+            `DeferredToolRequests` among the agent's output types.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
     """
 
     policy: Policy = None
+    arguments: str = "log"
 
     def __post_init__(self) -> None:
-        self._screener = ToolScreener(self.policy)
+        self._screener, self._mode = ToolScreener(self.policy), mode_of(self.arguments)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
@@ -46,8 +52,10 @@ class ScreeningToolset(WrapperToolset[AgentDepsT]):
         """Call the tool.
 
         Raises:
-            ToolFailed: Its result is blocked; the model reads why.
+            ToolFailed: Its result is blocked, or it is not called; the model reads why.
+            ApprovalRequired: The user is asked.
         """
+        await self._check(name, tool_args, ctx)
         query = ctx.prompt if isinstance(ctx.prompt, str) else None
         try:
             result = await super().call_tool(name, tool_args, ctx, tool)
@@ -66,23 +74,61 @@ class ScreeningToolset(WrapperToolset[AgentDepsT]):
             return replace(result, return_value=screened.value[0], content=screened.value[1])
         return with_line(screened)
 
+    async def _check(self, name: str, arguments: dict[str, Any], ctx: RunContext[AgentDepsT]) -> None:
+        """Refuse a call, ask about it, or write it down, if only a result named where it goes."""
+
+        def foreign() -> Any:
+            conversation = replay(self._screener.policy, _events(ctx.messages), asks=self._mode == "ask")
+            return conversation.foreign(name, arguments)
+
+        if not (found := await asyncio.to_thread(foreign)):
+            return
+        if self._mode == "block":
+            write_down(name, found, "blocked")
+            raise ToolFailed(refusal(name, found))
+        if self._mode == "ask" and not ctx.tool_call_approved:
+            write_down(name, found, "asked about")
+            raise ApprovalRequired({"question": question(name, found)})
+        write_down(name, found, "logged" if self._mode == "log" else "approved")
+
+
+def _events(messages: Sequence[ModelMessage]) -> Iterator[HistoryEvent]:
+    """The history as the gate of calls reads it; what a tool returns besides its result looks like the user's."""
+    for message in messages:
+        kinds = [part.part_kind for part in message.parts]
+        returned = any(kind.endswith("tool-return") or kind == "retry-prompt" for kind in kinds)
+        for part in message.parts:
+            held: Any = part
+            if part.part_kind == "user-prompt":
+                yield HistoryEvent("result" if returned else "user", held.content)
+            elif part.part_kind.endswith("tool-call"):
+                yield HistoryEvent("call", held.args_as_dict(), held.tool_name, held.tool_call_id)
+            elif part.part_kind.endswith("tool-return"):
+                made = held.outcome == "success"
+                yield HistoryEvent("result", held.content, held.tool_name, held.tool_call_id, made)
+            elif part.part_kind == "retry-prompt":
+                yield HistoryEvent("result", held.content, held.tool_name or "", made=False)
+
 
 @dataclass
 class ToolScreening(AbstractCapability[AgentDepsT]):
-    """Screens the results of all tools of an agent: `Agent(..., capabilities=[ToolScreening()])`.
+    """Screens the results of all tools of an agent, and checks where calls go: `capabilities=[ToolScreening()]`.
 
     Attributes:
         policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
+        arguments: A call whose target only a result named: `log`, `block`, or `ask` as a deferred tool, which needs
+            `DeferredToolRequests` among the agent's output types.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
     """
 
     policy: Policy = None
+    arguments: str = "log"
 
     def __post_init__(self) -> None:
-        self.policy = ToolPolicy.of(self.policy)
+        self.policy, self.arguments = ToolPolicy.of(self.policy), mode_of(self.arguments)
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """The agent's tools, screened."""
-        return ScreeningToolset(toolset, self.policy)
+        return ScreeningToolset(toolset, self.policy, self.arguments)

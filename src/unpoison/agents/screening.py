@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
+from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, is_blob, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.injections import DETECTOR, STRONG
@@ -177,7 +176,7 @@ def screen_tool_result(
     """
     rules = ToolPolicy.of(policy)
     settings = rules.settings(tool)
-    standing = _standing(rules, settings, query, source or settings.source_of(arguments or {}))
+    standing = rules.standing(tool, arguments or {}, query or "", source)
     fresh = ScreenedResult(tool, result, "passed", (), Reason.of("tool.passed"), *standing)
     if fresh.level == "blocked":
         return _block(fresh, Reason.of("tool.source"))
@@ -190,18 +189,6 @@ def screen_tool_result(
     notes = [f"not looked into: the bytes at {show_path(path)}" for path in binary[:10]]
     notes += [DETECTOR.note] if DETECTOR.note else []
     return replace(_decide(fresh, leaves, settings), notes=tuple(notes))
-
-
-def _standing(
-    rules: ToolPolicy, settings: ToolSettings, query: str | None, source: str | None
-) -> tuple[str | None, Level, float]:
-    """The source, its level, and the weight of the level."""
-    level: Level = settings.level or "unknown"
-    if source is not None and rules.sources is not None:
-        (standing,) = rules.sources.standings(query or "", [{"text": "", "source": source}])  # type: ignore[union-attr]
-        if standing.level != "unknown":
-            return source, standing.level, standing.trust
-    return source, level, trust(level)
 
 
 def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSettings) -> ScreenedResult:
@@ -331,8 +318,6 @@ def _block(fresh: ScreenedResult, reason: Reason) -> ScreenedResult:
 
 
 BLOB_FIELDS = frozenset({"base64", "base64_image", "blob", "data", "file_data", "image_url", "url"})
-MIN_BLOB_CHARS = 1_000
-_BLOB = re.compile(r"(?:data:[\w.+/;=\-]{0,200},)?[A-Za-z0-9+/\r\n]*+={0,2}")
 
 
 class ToolScreener:
@@ -382,10 +367,4 @@ def with_line(screened: ScreenedResult) -> Any:
 
 def _is_blob(path: Path, holder: Mapping[str, Any], key: str) -> bool:
     """Whether a field is a file in base64."""
-    value = holder[key]
-    return (
-        key in BLOB_FIELDS
-        and isinstance(value, str)
-        and len(value) >= MIN_BLOB_CHARS
-        and _BLOB.fullmatch(value) is not None
-    )
+    return key in BLOB_FIELDS and isinstance(holder[key], str) and is_blob(holder[key])

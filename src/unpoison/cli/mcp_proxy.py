@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unpoison.agents.mcp_calls import CallGate
 from unpoison.agents.mcp_messages import LockFile, McpGate, identity_of, tool_hash
 from unpoison.agents.mcp_proxy import ProxyBounds, log_to_stderr, run_proxy
 from unpoison.agents.mcp_servers import HttpServer, Server, StdioServer, list_tools
@@ -26,6 +27,7 @@ Examples:
   unpoison mcp-proxy --url https://tickets.example/mcp --header 'Authorization: Bearer ${TICKETS}'
   unpoison mcp-proxy --approve --lock tools.lock -- npx -y some-mcp-server
   unpoison mcp-proxy --lock tools.lock -- npx -y some-mcp-server
+  unpoison mcp-proxy --arguments ask --allow '*@firm.example' -- npx -y some-mcp-server
 
 --approve exits with 3 if it left out a tool.
 """
@@ -48,6 +50,13 @@ def mcp_proxy(
     tool: Annotated[
         list[str] | None,
         option("NAME=ACTION", "redact, block, flag or keep injections in a tool's results. [default: *=redact]"),
+    ] = None,
+    arguments: Annotated[
+        str,
+        option("ACTION", "ask, block or log a call whose target (to, url, path, account) only a result named."),
+    ] = "log",
+    allow: Annotated[
+        list[str] | None, option("TARGET", "Never asked about: an address, link or path, or '*@firm.example'.")
     ] = None,
     lock: Annotated[Path | None, option("FILE", "Approved tools; all others are withheld.")] = None,
     approve: Annotated[bool, option("--approve", "Show the server's tools, write them to --lock, and exit.")] = False,
@@ -76,7 +85,8 @@ def mcp_proxy(
     else:
         server = StdioServer(command or [], max_message, environment)
     identity = identity_of(url or command or [])
-    actions: dict[str, Any] = {name: {"action": action} for name, action in map(_tool, tool or [])}
+    actions: dict[str, Any] = {"*": {}, **{name: {"action": action} for name, action in map(_tool, tool or [])}}
+    actions["*"]["allow"] = allow or []
     policy = ToolPolicy(actions, sources=None if sources is None else str(sources))
     approved = None if lock is None else LockFile(lock)
     if approve and approved is not None:
@@ -92,7 +102,8 @@ def mcp_proxy(
         others = f", only of {len(approved.servers)} others" if approved.servers else ""
         what = f"approves no tool of this server{others}" if lock.exists() else "does not exist"
         typer.echo(f"{lock} {what}, so all tools are withheld; approve them with --approve", err=True)
-    gate, bounds = McpGate(identity, policy, approved), ProxyBounds(max_message, timeout)
+    gate = McpGate(identity, policy, approved, CallGate(policy, arguments))
+    bounds = ProxyBounds(max_message, timeout)
     raise typer.Exit(asyncio.run(run_proxy(server, gate, bounds)))
 
 
