@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from starlette.datastructures import Headers
 
 from unpoison.errors import InputError, OptionError
-from unpoison.serve.admission import Keys, digest
+from unpoison.serve.admission import Admission, Keys, digest
+from unpoison.serve.replies import Refusal
 
 
 def test_a_file_of_digests_as_sha256sum_writes_it(tmp_path: Path) -> None:
@@ -37,3 +40,33 @@ def test_a_mistake_names_its_line_and_no_key(tmp_path: Path, content: str, said:
 def test_a_blank_key_is_none() -> None:
     with pytest.raises(OptionError, match="blank"):
         Keys.of(" ")
+
+
+JSON, HOST = (b"content-type", b"application/json"), (b"host", b"a.example")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([HOST, JSON], 0),
+        ([(b"host", b"A.example:8000"), (b"content-type", b"Application/JSON; charset=utf-8")], 0),
+        ([HOST, HOST, JSON], 400),  # a proxy before the service may have looked at the other one
+        ([HOST, (b"host", b"b.example"), JSON], 400),
+        ([(b"host", b"b.example"), JSON], 421),
+        ([(b"host", b"a.example.b.example"), JSON], 421),
+        ([JSON], 421),
+        ([HOST, (b"content-type", b"text/plain")], 415),
+        ([HOST, JSON, (b"content-encoding", b"gzip")], 415),
+        ([HOST, JSON, (b"content-length", b"100")], 0),
+        ([HOST, JSON, (b"content-length", b"101")], 413),
+    ],
+)
+def test_a_request_is_admitted_by_its_headers(headers: list[tuple[bytes, bytes]], status: int) -> None:
+    admission = Admission(body=100, hosts=("a.example",), keys=None)
+    scope, given = {"type": "http", "method": "POST", "path": "/v1/screen"}, Headers(raw=headers)
+    if not status:
+        admission.admit(scope, given, SimpleNamespace(key=""))
+        return
+    with pytest.raises(Refusal) as refused:
+        admission.admit(scope, given, SimpleNamespace(key=""))
+    assert refused.value.status_code == status
