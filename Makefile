@@ -6,7 +6,7 @@ EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^$$/s/^\([a-z-]*
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test seeded mutants check check-model lint types imports speed format docs coverage dist sbom clean
+.PHONY: help demo test seeded mutants check check-model lint types imports speed format docs coverage dist sbom lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -85,12 +85,16 @@ dist: .venv/pip.stamp ## wheels and source archives, the same bytes wherever the
 	set -e; for folder in . $(READERS); do \
 	  SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --quiet --outdir dist $$folder; done
 
-sbom: .venv/pip.stamp ## what an installation of the core contains, as CycloneDX in dist/sbom.json
+sbom: .venv/pip.stamp ## what an installation of the core contains, as CycloneDX in dist/sbom.json, and the image, in dist/image.sbom.json
 	$(PIP) 'cyclonedx-bom>=7'
 	rm -rf build/core && $(PYTHON) -m venv build/core && build/core/bin/python -m pip install --quiet .
 	build/core/bin/python -m pip uninstall --quiet --yes pip
 	mkdir -p dist
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json build/core
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file dist/image.sbom.json deploy/image.lock
+
+lock: .venv/pip.stamp ## write the versions and hashes of what the image installs
+	$(BIN)/python tools/lock_image.py
 
 clean: ## remove everything that was made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

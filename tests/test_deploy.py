@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from typer.main import get_command
 
 from unpoison import __version__
@@ -120,3 +122,28 @@ def test_nginx_ends_connections_before_the_service_does() -> None:
 def test_the_image_is_one_that_the_cluster_has() -> None:
     container = manifests()["Deployment"]["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == f"unpoison:{__version__}"
+
+
+def locked(name: str) -> dict[str, list[str]]:
+    """The hashes of a lock file by requirement."""
+    found: dict[str, list[str]] = {}
+    for line in read(name).replace("\\\n", "").splitlines():
+        if not line.startswith("#"):
+            requirement, *hashes = line.split()
+            found[requirement] = [one.removeprefix("--hash=sha256:") for one in hashes]
+    return found
+
+
+def test_the_image_installs_what_has_the_hash_of_the_lock_and_what_the_project_requires() -> None:
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+    (extras,) = re.findall(r"^ARG EXTRAS=(\S+)", read("Dockerfile"), re.MULTILINE)
+    wanted = [*project["project"]["dependencies"]]
+    wanted += [one for extra in extras.split(",") for one in project["project"]["optional-dependencies"][extra]]
+    for name, required in (("image.lock", wanted), ("build.lock", project["build-system"]["requires"])):
+        versions = dict(one.split("==") for one in locked(name))
+        for one in map(Requirement, required):
+            assert one.specifier.contains(versions[canonicalize_name(one.name)]), one
+        assert all(re.fullmatch("[0-9a-f]{64}", digest) for hashes in locked(name).values() for digest in hashes)
+        assert all(locked(name).values())
+        assert "://" not in read(name)
+        assert f"--require-hashes -r locks/{name}" in read("Dockerfile")
