@@ -19,6 +19,7 @@ from service_doubles import Marked
 from unpoison.models import FunctionGenerator
 from unpoison.serve import create_app
 
+OTHER_NAMES = ("query", "question", "query_embedding")
 KINDS = {"anyOf", "oneOf", "$ref", "type"}
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -58,7 +59,7 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Values that a schema allows."""
     if "$ref" in schema:
         return values(PAGE["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
-    if several := schema.get("anyOf") or schema.get("oneOf"):
+    if "type" not in schema and (several := schema.get("anyOf") or schema.get("oneOf")):
         return st.one_of(map(values, several))
     if not KINDS & schema.keys():
         return ANY
@@ -68,7 +69,7 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         case "string":
             return st.text(max_size=min(schema.get("maxLength", 40), 40))
         case "array":
-            return st.lists(values(schema["items"]), max_size=min(most, 3))
+            return st.lists(values(schema["items"]), min_size=schema.get("minItems", 0), max_size=min(most, 3))
         case "integer":
             return st.integers(low, 2**70)
         case "number":
@@ -76,7 +77,15 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         case "object":
             own = {name: values(field) for name, field in schema["properties"].items()}
             needed = {name: own.pop(name) for name in schema.get("required", ())}
-            return st.fixed_dictionaries(needed, optional=own)
+            chosen = schema.get("oneOf") or schema.get("anyOf") or [{"required": []}]
+            return st.sampled_from(chosen).flatmap(
+                lambda one: st.fixed_dictionaries(
+                    {**needed, **{name: st.just("a text") for name in one["required"]}},
+                    optional={
+                        name: field for name, field in own.items() if name not in (*OTHER_NAMES, *one["required"])
+                    },
+                )
+            )
         case kind:
             return {"boolean": st.booleans(), "null": st.none()}[kind]
 

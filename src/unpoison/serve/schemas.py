@@ -9,15 +9,20 @@ from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
     FiniteFloat,
+    GetJsonSchemaHandler,
     JsonValue,
+    StrictBool,
     StringConstraints,
     Tag,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 __all__ = [
     "AnswerRequest",
@@ -27,7 +32,20 @@ __all__ = [
     "TextsRequest",
 ]
 
-Embedding = Annotated[list[Annotated[FiniteFloat, Field(strict=True)]], Field(fail_fast=True), AfterValidator(np.array)]
+
+def _no_other_kind(value: Any) -> Any:
+    if isinstance(value, (bool, str)):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return value
+
+
+Number = Annotated[FiniteFloat, Field(strict=True)]
+Whole = Annotated[int, BeforeValidator(_no_other_kind)]
+"""A whole number, also if it is written 1.0; "1" and true are none."""
+
+Count = Annotated[int, Field(ge=0), BeforeValidator(_no_other_kind)]
+
+Embedding = Annotated[list[Number], Field(fail_fast=True, json_schema_extra={"minItems": 1}), AfterValidator(np.array)]
 """A list of numbers, which takes a quarter of the memory as an array."""
 
 Name = Annotated[str, StringConstraints(max_length=512)]
@@ -44,15 +62,25 @@ PASSAGES: list[JsonValue] = [
 """For the description of the interface."""
 
 
+TEXTS = ("text", "content", "page_content")
+"""Names of a passage's text."""
+
+
 class PassageIn(BaseModel):
     """One retrieved passage. Other fields (labels) are ignored, unless `rank_fields` names them."""
 
-    model_config = ConfigDict(extra="allow", title="Passage")
+    model_config = ConfigDict(
+        extra="allow",
+        title="Passage",
+        json_schema_extra={
+            "anyOf": [{"required": [name], "properties": {name: {"type": "string"}}} for name in TEXTS],
+        },
+    )
 
     text: str | None = Field(None, description="`content` and `page_content` are read too.")
     content: str | None = None
     page_content: str | None = None
-    id: str | int | None = None
+    id: str | Whole | None = None
     title: str | None = None
     source: str | None = Field(None, description="Where it came from: an address, a path, a collection's name.")
     url: Any = Field(None, description="Its address, read where `source` is a mere name or missing.")
@@ -60,15 +88,17 @@ class PassageIn(BaseModel):
         None, description="An object of texts and numbers that came with it; at most 32; other values are ignored."
     )
     author: str | None = Field(None, description="For the audit log, and for sources by author.")
-    added_at: str | int | FiniteFloat | None = Field(
+    added_at: str | Whole | Number | None = Field(
         None, description="When the document was added: ISO text, or seconds since 1970."
     )
-    score: FiniteFloat | None = None
+    score: Number | None = None
     embedding: Embedding | None = Field(None, description="The vector that the store already has.")
 
     def fields(self) -> dict[str, Any]:
-        """The fields that were sent."""
+        """The fields that were sent; of several texts those that are not null."""
         known = {name: value for name, value in self.__dict__.items() if name in self.model_fields_set}
+        if any(known.get(name) is not None for name in TEXTS):
+            known = {name: value for name, value in known.items() if value is not None or name not in TEXTS}
         return known | (self.model_extra or {})
 
 
@@ -89,6 +119,9 @@ PassageOrText = Annotated[
 Passages = Annotated[list[PassageOrText], Field(fail_fast=True)]
 
 
+ALIASES = {"query": "question", "embedding": "query_embedding"}
+
+
 class ScreenRequest(BaseModel):
     """A question, its passages and the defense."""
 
@@ -100,8 +133,19 @@ class ScreenRequest(BaseModel):
     embedding: Embedding | None = Field(
         None,
         validation_alias=AliasChoices("embedding", "query_embedding"),
-        description="The question's vector, by the encoder of the passages' vectors.",
+        description="The question's vector, by the encoder of the passages' vectors. Or `query_embedding`.",
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe the other names too."""
+        schema = handler(core)
+        own = handler.resolve_ref_schema(schema)
+        own["properties"] |= {other: own["properties"][name] for name, other in ALIASES.items()}
+        own["required"].remove("query")
+        own["oneOf"] = [{"required": [name]} for name in ("query", "question")]
+        own["not"] = {"required": ["embedding", "query_embedding"]}
+        return schema
 
 
 class AnswerRequest(ScreenRequest):
@@ -109,9 +153,9 @@ class AnswerRequest(ScreenRequest):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": VASA, "passages": PASSAGES, "stream": False}]})
 
-    stream: bool = Field(False, description="Reply by server-sent events: screening, text, answer, or error.")
-    guarantee: int = Field(
-        0, ge=0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
+    stream: StrictBool = Field(False, description="Reply by server-sent events: screening, text, answer, or error.")
+    guarantee: Count = Field(
+        0, description="Abstain unless the answer is proved to hold whatever any so many of the passages are."
     )
 
 
@@ -135,9 +179,9 @@ class DocumentsRequest(BaseModel):
     query: str
     documents: Passages
     model: Name | None = Field(None, description="The name of a configured defense; any other name is the default's.")
-    top_n: int | None = Field(None, ge=0, description="0 and null mean all.")
-    top_k: int | None = Field(None, ge=0, description="Voyage's name of `top_n`.")
-    return_documents: bool | None = None
+    top_n: Count | None = Field(None, description="0 and null mean all.")
+    top_k: Count | None = Field(None, description="Voyage's name of `top_n`.")
+    return_documents: StrictBool | None = None
     rank_fields: Annotated[list[Name], Field(fail_fast=True)] | None = Field(
         None, max_length=MAX_RANK_FIELDS, description="The fields of the documents that are read, as one text."
     )
@@ -150,8 +194,8 @@ class TextsRequest(BaseModel):
 
     query: str
     texts: Annotated[list[str], Field(fail_fast=True)]
-    return_text: bool = False
-    raw_scores: bool = Field(False, description="No effect: scores are always in [0, 1].")
+    return_text: StrictBool = False
+    raw_scores: StrictBool = Field(False, description="No effect: scores are always in [0, 1].")
 
     @model_validator(mode="before")
     @classmethod
