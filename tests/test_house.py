@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 30_385,
+    "unpoison": 30_415,
     "unpoison/agents": 2_055,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 590,
     "unpoison/core": 1_369,
@@ -51,7 +51,7 @@ BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
     "modules without a test file of their name": 42,
-    "lines of code in tests": 33_990,
+    "lines of code in tests": 34_163,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,
