@@ -18,7 +18,8 @@ from unpoison.agents import screen_tool_result
 from unpoison.core.passages import Passage
 from unpoison.core.verdicts import Span, merge_spans
 from unpoison.injections import DETECTOR, model
-from unpoison.injections.cutting import injections_in
+from unpoison.injections.cutting import _orders_in, _worth_keeping, injections_in
+from unpoison.injections.detections import Detection, Stretch
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.text.analysis import clear
@@ -166,3 +167,18 @@ def test_nothing_that_is_kept_is_the_mark_alone() -> None:
         screening = Guard(**flagging).screen("4711 event with mark", texts)  # type: ignore[arg-type]
         assert all(text.replace("[removed]", "").strip() for text in screening.texts)
     assert DETECTOR(ORDER).probability > 0.9
+
+
+@pytest.mark.parametrize(("words", "kept"), [(50, True), (49, False)])
+def test_a_rest_is_read_from_half_of_the_passage(words: int, kept: bool) -> None:
+    whole, rest = Passage("The harbour has a museum. " * 20), Passage("The harbour has a museum. " * 10)
+    assert len(whole.reading.split()) == 100
+    assert _worth_keeping(whole, Passage(" ".join(rest.reading.split()[:words])), 20) is kept
+
+
+@pytest.mark.parametrize(("probability", "found"), [(0.499, 0), (0.5, 1)])
+def test_a_question_that_only_asks_is_one_from_the_strong_probability(probability: float, found: int) -> None:
+    text = "Who built the harbour of Ghent?"
+    detection = Detection(text, probability, (Stretch(0, len(text), probability),))
+    assert len(_orders_in(detection, 0.1)) == found
+    assert len(_orders_in(detection, 0.1, strict=True)) == 1
