@@ -18,7 +18,7 @@ import argparse
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.data_option import evaluation_folder
+from benchmarks.quality.command_output import command_output
 from unpoison import Guard
 from unpoison.agents import screen_tool_result
 from unpoison.injections import DETECTOR, THRESHOLD
@@ -41,7 +42,7 @@ TOGETHER, RUN = 50, 4
 FEWEST = 20
 """Texts of a language or kind that has a row of its own."""
 
-TABLES = ("ordinary", "attacks", "families", "agentdojo", "time")
+TABLES = ("ordinary", "output", "attacks", "families", "agentdojo", "time")
 
 
 class Row(NamedTuple):
@@ -82,11 +83,24 @@ def ordinary(folder: Path, guard: Guard, size: int | None, seed: int) -> Iterato
     for text in measured_texts(folder):
         if not (text.injection or text.near):
             by_language[text.language].append(text.text)
+    yield from touched_lines(guard, {name: sample(texts, size, seed) for name, texts in by_language.items()})
+
+
+def output(guard: Guard) -> Iterator[str]:
+    """Command output, listings, manuals and source code of this machine; as texts, which is how results are judged."""
+    by_kind = defaultdict[str, list[str]](list)
+    for kind, text in command_output():
+        by_kind[kind].append(text)
+    yield from touched_lines(guard, by_kind)
+
+
+def touched_lines(guard: Guard, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Of all texts and of each group: how many are touched, and the words lost; the group that loses most first."""
     lines, total = list[tuple[float, str]](), np.zeros(4, int)
-    for language, texts in by_language.items():
-        lost = words_lost(guard, sample(texts, size, seed))
+    for name, texts in groups.items():
+        lost = words_lost(guard, texts)
         counts = np.array([len(lost), sum(cut > 0 for cut, _ in lost), *np.sum(lost, axis=0)])
-        lines.append((counts[1] / counts[0], touched_line(language, counts)))
+        lines.append((counts[1] / counts[0], touched_line(name, counts)))
         total += counts
     yield touched_line("all", total)
     yield from (line for _, line in sorted(lines, reverse=True))
@@ -250,6 +264,8 @@ def main() -> None:
     if "ordinary" in wanted:
         heading = "| ordinary text, by language | texts | touched | words lost |"
         show(heading, ordinary(options.folder, guard, size, options.seed))
+    if "output" in wanted:
+        show("| output, manuals and sources of this machine | texts | touched | words lost |", output(guard))
     if "attacks" in wanted:
         sources: dict[str, Callable[[], Iterable[Row]]] = {
             "first tries eight and nine": lambda: tries(options.folder),

@@ -15,7 +15,8 @@ import pytest
 from injection_double import SHIPPED
 from unpoison.errors import ModelError
 from unpoison.injections import model
-from unpoison.injections.model import FILES, SWITCH, InjectionModel, Odds, shipped_model
+from unpoison.injections.model import ALONE, FILES, SWITCH, InjectionModel, Odds, shipped_model
+from unpoison.injections.reading import WALL
 from unpoison.text.sentences import sentences
 
 WORDS = ["<s>", "<pad>", "</s>", "<unk>", "order", "payload", "doubt", "plain", "."]
@@ -29,7 +30,7 @@ class Session:
     """A graph: an order has log-odds of 9, a payload those of 8 where an order is in its window, all else of -5."""
 
     def __init__(self) -> None:
-        self.windows, self.threads, self.broken = list[list[int]](), set[str](), False
+        self.windows, self.threads, self.broken, self.calm = list[list[int]](), set[str](), False, False
 
     def run(self, outputs: list[str], feed: dict[str, Any]) -> list[np.ndarray]:
         ids = feed["input_ids"]
@@ -42,6 +43,8 @@ class Session:
         odds[ids == ORDER] = 9
         if ORDER in ids:
             odds[ids == PAYLOAD] = 8
+        if self.calm and PLAIN in ids:
+            odds[ids == ORDER] = -7
         odds[0, [0, -1]] = 999
         return [np.full_like(odds, np.nan) if self.broken else odds]
 
@@ -108,7 +111,7 @@ def test_the_first_look_clears_and_convicts_nobody(judge: InjectionModel, sessio
     assert session.windows == [[DOUBT]]
 
 
-def test_what_is_in_doubt_alone_is_read_in_its_surroundings_and_the_higher_counts(
+def test_what_is_in_doubt_alone_is_read_in_its_surroundings_and_both_count(
     judge: InjectionModel, session: Session
 ) -> None:
     text = "plain. order plain. plain."
@@ -116,6 +119,25 @@ def test_what_is_in_doubt_alone_is_read_in_its_surroundings_and_the_higher_count
     alone, window = session.windows
     assert (alone.count(ORDER), window.count(ORDER), window.count(PLAIN)) == (1, 1, 3)
     assert odds[1].odds == pytest.approx((9 - 5 - 5) / 3 - 1)
+
+
+def test_neither_reading_decides_alone(judge: InjectionModel, session: Session) -> None:
+    session.calm = True  # in its surroundings an order looks honest
+    (odds,) = odds_of(judge, "plain. order. plain.")
+    alone, inside = (9 - 5) / 2 - 1, (-7 - 5) / 2 - 1
+    assert odds[1].odds == pytest.approx(ALONE * alone + (1 - ALONE) * inside)
+    assert inside < odds[1].odds < alone
+    ((one,),) = odds_of(judge, "order.")
+    assert one.odds == pytest.approx(alone)
+
+
+def test_a_window_ends_at_a_wall(judge: InjectionModel, session: Session) -> None:
+    text = f"plain.{WALL}order. payload.{WALL}plain."
+    regions = [(start + place, end + place) for place, part in ((0, "plain."), (7, "order. payload."), (23, "plain."))
+               for start, end in sentences(part)]  # fmt: skip
+    judge.log_odds([(text, regions)])
+    assert [PLAIN in window for window in session.windows] == [False, False]
+    assert PAYLOAD in session.windows[1]
 
 
 def test_a_sentence_is_the_mean_of_its_pieces_above_the_threshold(judge: InjectionModel) -> None:

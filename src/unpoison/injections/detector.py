@@ -86,7 +86,9 @@ def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Dete
     said = judge.log_odds([(reading.text, reading.sentences) for _, reading in read]) if judge else [[]] * len(read)
     for (n, reading), odds in zip(read, said):
         likely = ((place, _probability(one)) for *place, one in odds)
-        own = [*_signs(reading), *(Stretch(*reading.source(*place), p) for place, p in likely if p >= FLOOR)]
+        least = STRONG if reading.strong else FLOOR
+        own = [Stretch(*reading.source(*place), p) for place, p in likely if p >= least]
+        own += [] if reading.strong else _signs(reading)
         found[n] += [one for one in own if not _is_known(one, found[n])]
     return [_detection(text, own, "" if judge else UNJUDGED) for text, own in zip(texts, found)]
 

@@ -2,8 +2,9 @@
 
 A first look at the pieces of words clears most sentences in microseconds; it convicts none. A sentence that it does not
 clear is read alone, and if that leaves a doubt, in a window of whole sentences, so that a payload behind an order is
-read with it; the higher log-odds count, for honest text around an order makes it look honest. Each window is a run of
-its own: an int8 graph scales its numbers by all that is in a run, and no text may change how another is judged.
+read with it. Its log-odds are a weighted sum of both readings (`ALONE`): an honest sentence may look odd alone, and
+honest text around an order makes it look honest. Each window is a run of its own: an int8 graph scales its numbers by
+all that is in a run, and no text may change how another is judged.
 `benchmarks/training/train_injections.py` trains both.
 """
 
@@ -27,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
+from unpoison.injections.reading import WALL
 from unpoison.text.alignment import Region
 from unpoison.utils.extras import require
 from unpoison.utils.graphs import Workers, check_published, open_graph
@@ -48,6 +50,9 @@ HASH = 1_000_003
 
 DOUBT = -2.0
 """The log-odds above the threshold from which a sentence that was read alone is read in its surroundings too."""
+
+ALONE = 0.7
+"""The weight of the log-odds that a sentence has alone, beside those in its window."""
 
 MAX_SENTENCES, MAX_WINDOWS = 400, 100
 """Sentences of one text that are read alone, and windows, the most suspicious first: seconds of a processor."""
@@ -77,12 +82,13 @@ class SentenceModel(Protocol):
 
 
 class _Part(NamedTuple):
-    """The pieces of a sentence, or of a part of a long one."""
+    """The pieces of a sentence, or of a part of a long one; `value` tells those apart between which a wall stands."""
 
     text: int
     start: int
     end: int
     ids: Numbers
+    value: int
 
 
 class InjectionModel:
@@ -123,12 +129,12 @@ class InjectionModel:
             ModelError: The model failed, or made a value that is not finite.
         """
         parts = self._parts(texts)
-        odds = np.full(len(parts), -np.inf)
         first = self._first_odds([part.ids for part in parts]) - self._first_look
         bounds = list(_texts_of(parts))
-        alone = [(i, i + 1) for low, high in bounds for i in _highest(first, 0.0, low, high, MAX_SENTENCES)]
-        self._read(parts, alone, odds)
-        self._read(parts, [window for low, high in bounds for window in self._windows(parts, odds, low, high)], odds)
+        places = [(i, i + 1) for low, high in bounds for i in _highest(first, 0.0, low, high, MAX_SENTENCES)]
+        alone = self._read(parts, places)
+        windows = [window for low, high in bounds for window in self._windows(parts, alone, low, high)]
+        odds = _joined(alone, self._read(parts, windows))
         said: list[list[Odds]] = [[] for _ in texts]
         for part, value in zip(parts, odds.tolist()):
             said[part.text].append(Odds(part.start, part.end, value))
@@ -140,15 +146,17 @@ class InjectionModel:
         written = [encodable(texts[n][0][start:end]) for n, start, end in where]
         with self._lock:
             encoded = self._tokenizer.encode_batch(written, add_special_tokens=False)
-        parts = list[_Part]()
+        parts, value, last = list[_Part](), 0, (0, 0)
         for (n, start, end), one in zip(where, encoded):
+            value += n != last[0] or WALL in texts[n][0][last[1] : start]
+            last = n, end
             ids = np.array(one.ids, np.int64)
             size = ceil(len(ids) / max(ceil(len(ids) / self._longest), 1))
             edges = list(range(size, len(ids), size))
             offsets = one.offsets if edges else ()  # each access makes the whole list
             begins = [start, *(start + offsets[edge][0] for edge in edges)]
             pieces = np.split(ids, edges) if len(ids) else []
-            parts += [_Part(n, *place, own) for place, own in zip(zip(begins, [*begins[1:], end]), pieces)]
+            parts += [_Part(n, *place, own, value) for place, own in zip(zip(begins, [*begins[1:], end]), pieces)]
         return parts
 
     def _first_odds(self, sentences: Sequence[Numbers]) -> NDArray[np.float64]:
@@ -167,8 +175,9 @@ class InjectionModel:
         hidden = np.maximum(seen @ tables["hidden_weight"].T + tables["hidden_bias"], 0)
         return np.asarray(hidden @ tables["last_weight"][0] + tables["last_bias"][0], float)
 
-    def _read(self, parts: Sequence[_Part], spans: Sequence[Region], odds: NDArray[np.float64]) -> None:
-        """Read windows; of each sentence the higher log-odds are kept."""
+    def _read(self, parts: Sequence[_Part], spans: Sequence[Region]) -> NDArray[np.float64]:
+        """The log-odds of all parts in these windows, minus infinity outside them; of two windows the higher ones."""
+        odds = np.full(len(parts), -np.inf)
         keys = [_hash(parts[low:high]) for low, high in spans]
         known = {key: own for key in keys if (own := self._known.get(key)) is not None}
         once = {key: span for key, span in zip(keys, spans) if key not in known}  # what stands twice is read once
@@ -178,26 +187,31 @@ class InjectionModel:
             self._known.put(key, odds_of_it)
         for (low, high), key in zip(spans, keys):
             odds[low:high] = np.maximum(odds[low:high], known[key])
+        return odds
 
     def _windows(self, parts: Sequence[_Part], odds: NDArray[np.float64], low: int, high: int) -> list[Region]:
         """The windows of one text, whose sentences are those from `low` to `high`, around what is in doubt."""
         found, read = list[Region](), set[int]()
         for i in _highest(odds, DOUBT, low, high, MAX_WINDOWS):
-            window = self._window_around(parts, i, low, high)
+            window = self._window_around(parts, i)
             if i not in read and window != (i, i + 1):
                 found.append(window)
                 read.update(range(*window))
         return found
 
-    def _window_around(self, parts: Sequence[_Part], place: int, low: int, high: int) -> Region:
+    def _window_around(self, parts: Sequence[_Part], place: int) -> Region:
         """As many whole sentences as fit, first some behind the suspicious one, then before it, then behind again."""
         begin, end, room = place, place + 1, self._window - len(parts[place].ids)
+
+        def beside(i: int) -> bool:
+            return 0 <= i < len(parts) and parts[i].value == parts[place].value
+
         for share in (BEHIND, 0.0):
             kept = room * (1 - share)
-            while end < high and room - len(parts[end].ids) >= kept * (share > 0):
+            while beside(end) and room - len(parts[end].ids) >= kept * (share > 0):
                 room -= len(parts[end].ids)
                 end += 1
-            while begin > low and len(parts[begin - 1].ids) <= room:
+            while beside(begin - 1) and len(parts[begin - 1].ids) <= room:
                 begin -= 1
                 room -= len(parts[begin].ids)
         return begin, end
@@ -224,6 +238,12 @@ def _hash(parts: Sequence[_Part]) -> bytes:
     for part in parts:
         digest.update(len(part.ids).to_bytes(4, "little") + part.ids.tobytes())
     return digest.digest()
+
+
+def _joined(alone: NDArray[np.float64], inside: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What sentences count that were read alone, in a window, or both."""
+    both = np.isfinite(alone) & np.isfinite(inside)
+    return np.where(both, ALONE * alone + (1 - ALONE) * inside, np.maximum(alone, inside))
 
 
 def _highest(odds: NDArray[np.float64], least: float, low: int, high: int, most: int) -> list[int]:

@@ -1,7 +1,8 @@
 """A text as its reader reads it: each value, item and cell a sentence of its own, folded lines whole, marks left out.
 
-The reading is as long as the text, so that what is found in it has its place. A text in an unusual spelling is read in
-its normal spelling too (`text.respelling`).
+The reading is as long as the text, so that what is found in it has its place. Values of JSON and YAML are read without
+their keys, each as a text of its own (`WALL`), and with them, where only strong evidence counts: "llm_directive: ..."
+is an order by its key. A text in an unusual spelling is read in its normal spelling too (`text.respelling`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from unpoison.text.analysis import analysis
 from unpoison.text.respelling import KNOWN, respell
 from unpoison.text.sentences import sentences
 
-__all__ = ["Layout", "readings"]
+__all__ = ["WALL", "Layout", "readings"]
+
+WALL = "\x1e"
+"""Stands between two values, of which none is read in the surroundings of another; no canonical text has it."""
 
 MIN_MARKED = 4
 """Words in a row with a mark of emphasis around them, or alone on a line, from which the marks or line ends are left
@@ -26,10 +30,19 @@ out."""
 ENGLISH = 0.25
 """The share of known English words from which a respelled text is one that was disguised."""
 
+MIN_NEW = 2
+"""Words of a respelled text that the text itself does not have; otherwise only its layout is unusual."""
+
 _WORD = re.compile(r"[^\W\d_]+")
 
 _SOFT_BREAK = re.compile(r"(?<=[^\s.!?:;|>}\]])\n(?=[^\W\d_A-Z]|['\"(\d])")
 """A line end behind which a sentence goes on: no mark before it, no capital behind it."""
+
+_SHOUTED = re.compile(r"(?<![A-Za-z])(?:[A-Z][A-Z',;:()/&\"-]{0,20}\s){5,400}[A-Z]{1,20}(?![a-z])")
+"""Words in capitals, as in the conditions of a licence: the transformer takes them for a shout."""
+
+_COMMENT = re.compile(r"(?m)(?<=[^\s.!?:;|>}\]])\n[^\S\n]{0,40}(?:#|//| \*)[^\S\n]{1,3}(?=[^\W\d_A-Z])")
+"""A line end inside a comment of source code, with the mark of the next line."""
 
 _FOLDED = re.compile(r"\\\n[ ]*\\?|(?<=[^\s.!?:;|>}\]])\n[ ]+(?=[^\W\d_A-Z]+[ ,.;:!?'])(?![\w ]{1,40}:\s)")
 """A line end inside a value as YAML folds it: behind a backslash, or before an indented line that goes on."""
@@ -44,6 +57,16 @@ _OPENED = re.compile(r"[\[{,]\s{0,80}(?=[\"'][^\"'\n]{1,60}[\"']\s{0,2}:|\{|\[)|
 _JSON_MARKS = re.compile(r"[\[\]{}\"]")
 _QUOTED = re.compile(r"(?m)(?<=\w: )[\"']|[\"']$")
 """Marks of JSON, and the quotation marks around a value of YAML: they would make an order look like a quotation."""
+
+_YAML = re.compile(r"(?m)^[^\S\n]{0,40}(?:- )?[\w.$@-]{1,40}:(?=\s|$)|^[^\S\n]{0,40}- ")
+_LINE = re.compile(r"(?m)^.*\S.*$")
+_NEXT = re.compile(r"\n(?=[^\S\n]{0,40}(?:- )?[\w.$@-]{1,40}:(?:\s|$)|[^\S\n]{0,40}- )")
+_NAME = re.compile(r"\s{0,4}[\w.$@-]{1,40}\s{0,3}:\s{1,4}")
+"""A key of JSON, whose quotation marks are left out, or of YAML."""
+
+_ITEM = re.compile(r"(?:[-*+\u2022>#|]{1,3}|\d{1,3}[.)])\s{1,4}")
+_CELL_END = re.compile(r"\s{0,4}\|\Z")
+"""The mark of an item, and that behind the last cell of a row, which are in no sentence."""
 
 _CELL = re.compile(r"(?m)(?<=[^\s|])[ \t]*\|(?=[^|\n])")
 _EMPHASIS = re.compile(
@@ -70,11 +93,13 @@ class Layout(NamedTuple):
     Attributes:
         text: It.
         sentences: The places of its sentences.
+        strong: Whether only strong evidence in it counts.
         start, end: The source of each character in the text, shape (n,); None where it is as long as the text.
     """
 
     text: str
     sentences: list[Region]
+    strong: bool = False
     start: NDArray[np.int64] | None = None
     end: NDArray[np.int64] | None = None
 
@@ -91,22 +116,57 @@ def readings(text: str) -> list[Layout]:
     The normal spelling is that of English: in another language it loses letters, so only signs are looked for there.
     """
     plain = _laid_out(text)
-    found = [Layout(plain, sentences(plain))]
+    parts = [part for part in (_bare(plain, region) for region in _sentences(plain)) if part]
+    found = [Layout(plain, parts)]
+    if WALL in plain:
+        named = [(start, end, _NAME.match(plain, start, end)) for start, end in parts]
+        values = [(name.end() if name else start, end) for start, end, name in named]
+        found = [
+            Layout(plain, [(start, end) for start, end in values if start < end]),
+            Layout(plain, [(start, end) for start, end, name in named if name and name.end() < end], strong=True),
+        ]
     meant = analysis(plain).part(respell)
     if meant is not None:
         words = _WORD.findall(meant.text.lower())
         is_english = sum(word in KNOWN for word in words) >= ENGLISH * len(words)
-        found.append(Layout(meant.text, sentences(meant.text) if is_english else [], meant.start, meant.end))
+        is_english = is_english and len({*words}.difference(_WORD.findall(plain.lower()))) >= MIN_NEW
+        own = [region for region in sentences(meant.text) if is_english and _is_plain(meant.text[slice(*region)])]
+        found.append(Layout(meant.text, own, start=meant.start, end=meant.end))
     return found
+
+
+def _is_plain(sentence: str) -> bool:
+    """Whether all letters of a respelled sentence are those of English; others are left where it is another language."""
+    return sentence.isascii() or not any(letter.isalpha() and not letter.isascii() for letter in sentence)
+
+
+def _sentences(text: str) -> list[Region]:
+    """The sentences, which end at a wall."""
+    found, place = list[Region](), 0
+    for part in text.split(WALL):
+        found += [(place + start, place + end) for start, end in sentences(part)]
+        place += len(part) + 1
+    return found
+
+
+def _bare(text: str, region: Region) -> Region | None:
+    """A sentence without the marks of its item or cell; None if there is nothing else."""
+    start, end = region
+    mark, last = _ITEM.match(text, start, end), _CELL_END.search(text, max(start, end - 6), end)
+    start, end = mark.end() if mark else start, last.start() if last else end
+    return (start, end) if start < end else None
 
 
 def _laid_out(text: str) -> str:
     if ":" in text and _KEY.search(text):
-        text = _OPENED.sub(_line_end, text)
-        if text.lstrip()[:1] in ("[", "{"):
+        is_json = text.lstrip()[:1] in ("[", "{")
+        text = _OPENED.sub(_wall if is_json else _line_end, text)
+        if is_json:
             text = _JSON_MARKS.sub(" ", text)
     elif ': "' in text or ": '" in text:
         text = _QUOTED.sub(" ", text)
+    if "\n" in text and ":" in text and 10 * len(_YAML.findall(text)) >= 6 * len(_LINE.findall(text)):
+        text = _NEXT.sub(WALL, text)
     if "\\" in text and _STRUCTURE.search(text):
         text = text.replace("\\n", " \n")
     if "|" in text:
@@ -114,10 +174,15 @@ def _laid_out(text: str) -> str:
     if _MARKS.search(text):
         text = _EMPHASIS.sub(lambda match: _MARKS.sub(" ", match[0]), text)
     text = _JOINED.sub(lambda match: _JOINT.sub(" ", match[0]), text)
+    text = _SHOUTED.sub(lambda match: match[0].lower(), text)
     if "\n" in text:
         text = _LINES.sub(lambda match: _LINE_MARKS.sub(_blank, match[0]), text)
-        text = _SOFT_BREAK.sub(" ", _FOLDED.sub(_blank, text))
+        text = _SOFT_BREAK.sub(" ", _COMMENT.sub(_blank, _FOLDED.sub(_blank, text)))
     return text
+
+
+def _wall(match: re.Match[str]) -> str:
+    return " " * (len(match[0]) - 1) + WALL
 
 
 def _line_end(match: re.Match[str]) -> str:
