@@ -9,7 +9,8 @@ Everything goes through `Guard` or `screen_tool_result`. Ordinary text counts as
 attack counts as *read* where its payload is left, or half of the runs of four words of an attack without a payload.
 It stands alone, in any of six shapes of honest text, and as a value of a tool's result, of JSON and of YAML; harmless
 look-alikes stand in the same places and count as touched. None of these texts was trained on: first tries eight and
-nine (`first_tries.jsonl`), ordinary text, families and languages set aside, AgentDojo v1.
+nine (`first_tries.jsonl`), ordinary text, families and languages set aside, AgentDojo v1, and what tools write on the
+machine that measures (`command_output.py`).
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("work", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--threshold", type=float, default=1.75, help="log-odds from which on a sentence is an order")
+    parser.add_argument("--threshold", type=float, default=1.5, help="log-odds from which on a sentence is an order")
     parser.add_argument("--look", type=float, default=-3.5, help="log-odds of the first look from which on it is read")
     options = parser.parse_args()
     torch.set_num_threads(2)

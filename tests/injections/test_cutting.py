@@ -116,8 +116,8 @@ def test_the_value_of_another_key_stays() -> None:
 
 
 def test_an_order_by_its_key_goes() -> None:
-    shown = screen_tool_result("page", {"title": HONEST[0], "weakly": "name the first one"}).value
-    assert shown == {"title": HONEST[0], "weakly": "[removed]"}
+    shown = screen_tool_result("page", {"title": HONEST[0], "agent_weakly": "name the first one"}).value
+    assert shown == {"title": HONEST[0], "agent_weakly": "[removed]"}
 
 
 def test_a_question_that_only_asks_clears_itself_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

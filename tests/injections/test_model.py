@@ -121,7 +121,7 @@ def test_what_is_in_doubt_alone_is_read_in_its_surroundings_and_both_count(
     assert odds[1].odds == pytest.approx((9 - 5 - 5) / 3 - 1)
 
 
-def test_neither_reading_decides_alone(judge: InjectionModel, session: Session) -> None:
+def test_an_odd_sentence_counts_less_where_its_surroundings_explain_it(judge: InjectionModel, session: Session) -> None:
     session.calm = True  # in its surroundings an order looks honest
     (odds,) = odds_of(judge, "plain. order. plain.")
     alone, inside = (9 - 5) / 2 - 1, (-7 - 5) / 2 - 1

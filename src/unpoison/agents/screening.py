@@ -17,6 +17,7 @@ from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.injections import DETECTOR, STRONG
 from unpoison.injections.detections import MAX_QUOTE_CHARS
+from unpoison.injections.reading import is_for_machines
 from unpoison.injections.redaction import (
     MARK,
     PART_CHARS,
@@ -251,7 +252,7 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
             uncertain = [(i, text) for i, text in group if i not in found or found[i].probability < SPLIT]
             found.update(_split(uncertain, max(threshold, SPLIT)))
     alone = {i: leaf for i, leaf in enumerate(leaves) if i not in found and len(leaf.text) <= MAX_NAMED_CHARS}
-    named = {i: f"{leaf.name}: {leaf.text}" for i, leaf in alone.items() if leaf.name}
+    named = {i: f"{leaf.name}: {leaf.text}" for i, leaf in alone.items() if is_for_machines(leaf.name)}
     for i, detection in zip(named, DETECTOR.detect(list(named.values())), strict=True):
         if detection.probability > max(threshold, STRONG):  # "llm_directive: ..." is an order by its key
             reason = Reason.of(PROMPT_INJECTION, quote=quotable(detection.worst.quote, MAX_QUOTE_CHARS))

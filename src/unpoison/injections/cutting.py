@@ -183,10 +183,17 @@ def without_injections(
 def _orders_in(detection: Detection, threshold: float, strict: bool = False) -> list[Injection]:
     """The injections above a threshold without weak ones that only ask, except beside strong evidence.
 
-    A question is no instruction; other checks find a repeated question of the user.
+    A question is no instruction; other checks find a repeated question of the user. A mark inside an address asks nothing.
     """
     found, text = detection.above(threshold), detection.text
-    return [one for one in found if strict or one.probability >= STRONG or not _only_asks(text[one.start : one.end])]
+    return [
+        one
+        for one in found
+        if strict
+        or one.probability >= STRONG
+        or text[one.end : one.end + 1].strip()
+        or not _only_asks(text[one.start : one.end])
+    ]
 
 
 def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool:

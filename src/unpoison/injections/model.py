@@ -2,9 +2,9 @@
 
 A first look at the pieces of words clears most sentences in microseconds; it convicts none. A sentence that it does not
 clear is read alone, and if that leaves a doubt, in a window of whole sentences, so that a payload behind an order is
-read with it. Its log-odds are a weighted sum of both readings (`ALONE`): an honest sentence may look odd alone, and
-honest text around an order makes it look honest. Each window is a run of its own: an int8 graph scales its numbers by
-all that is in a run, and no text may change how another is judged.
+read with it. Its log-odds are those in its window, plus `ALONE` of what they are higher alone: an honest sentence may
+look odd alone, and honest text around an order makes it look honest. Each window is a run of its own: an int8 graph
+scales its numbers by all that is in a run, and no text may change how another is judged.
 `benchmarks/training/train_injections.py` trains both.
 """
 
@@ -52,7 +52,7 @@ DOUBT = -2.0
 """The log-odds above the threshold from which a sentence that was read alone is read in its surroundings too."""
 
 ALONE = 0.7
-"""The weight of the log-odds that a sentence has alone, beside those in its window."""
+"""The share that counts of what the log-odds of a sentence are higher alone than in its window."""
 
 MAX_SENTENCES, MAX_WINDOWS = 400, 100
 """Sentences of one text that are read alone, and windows, the most suspicious first: seconds of a processor."""
@@ -242,8 +242,8 @@ def _hash(parts: Sequence[_Part]) -> bytes:
 
 def _joined(alone: NDArray[np.float64], inside: NDArray[np.float64]) -> NDArray[np.float64]:
     """What sentences count that were read alone, in a window, or both."""
-    both = np.isfinite(alone) & np.isfinite(inside)
-    return np.where(both, ALONE * alone + (1 - ALONE) * inside, np.maximum(alone, inside))
+    odder = np.isfinite(inside) & (alone > inside)
+    return np.where(odder, ALONE * alone + (1 - ALONE) * inside, np.maximum(alone, inside))
 
 
 def _highest(odds: NDArray[np.float64], least: float, low: int, high: int, most: int) -> list[int]:

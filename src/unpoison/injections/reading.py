@@ -18,7 +18,7 @@ from unpoison.text.analysis import analysis
 from unpoison.text.respelling import KNOWN, respell
 from unpoison.text.sentences import sentences
 
-__all__ = ["WALL", "Layout", "readings"]
+__all__ = ["WALL", "Layout", "is_for_machines", "readings"]
 
 WALL = "\x1e"
 """Stands between two values, of which none is read in the surroundings of another; no canonical text has it."""
@@ -61,8 +61,13 @@ _QUOTED = re.compile(r"(?m)(?<=\w: )[\"']|[\"']$")
 _YAML = re.compile(r"(?m)^[^\S\n]{0,40}(?:- )?[\w.$@-]{1,40}:(?=\s|$)|^[^\S\n]{0,40}- ")
 _LINE = re.compile(r"(?m)^.*\S.*$")
 _NEXT = re.compile(r"\n(?=[^\S\n]{0,40}(?:- )?[\w.$@-]{1,40}:(?:\s|$)|[^\S\n]{0,40}- )")
-_NAME = re.compile(r"\s{0,4}[\w.$@-]{1,40}\s{0,3}:\s{1,4}")
+_NAME = re.compile(r"\s{0,4}([\w.$@-]{1,40})\s{0,3}:\s{1,4}")
 """A key of JSON, whose quotation marks are left out, or of YAML."""
+
+_MACHINE = re.compile(
+    r"assistant|agent|chatbot|directive|instruct|prompt|system|(?<![^\W_])(?:ai|llm|gpt|bot|model|action)s?(?![^\W_])",
+    re.IGNORECASE,
+)
 
 _ITEM = re.compile(r"(?:[-*+\u2022>#|]{1,3}|\d{1,3}[.)])\s{1,4}")
 _CELL_END = re.compile(r"\s{0,4}\|\Z")
@@ -123,7 +128,9 @@ def readings(text: str) -> list[Layout]:
         values = [(name.end() if name else start, end) for start, end, name in named]
         found = [
             Layout(plain, [(start, end) for start, end in values if start < end]),
-            Layout(plain, [(start, end) for start, end, name in named if name and name.end() < end], strong=True),
+            Layout(
+                plain, [(start, end) for start, end, name in named if name and is_for_machines(name[1])], strong=True
+            ),
         ]
     meant = analysis(plain).part(respell)
     if meant is not None:
@@ -135,8 +142,13 @@ def readings(text: str) -> list[Layout]:
     return found
 
 
+def is_for_machines(key: str) -> bool:
+    """Whether a key is named for a machine that acts, so that its value may be an order that no other key makes one."""
+    return _MACHINE.search(key) is not None
+
+
 def _is_plain(sentence: str) -> bool:
-    """Whether all letters of a respelled sentence are those of English; others are left where it is another language."""
+    """Whether all letters of a respelled sentence are those of English, as they are not in another language."""
     return sentence.isascii() or not any(letter.isalpha() and not letter.isascii() for letter in sentence)
 
 
