@@ -28,11 +28,11 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 30_415,
+    "unpoison": 30_485,
     "unpoison/agents": 2_055,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 590,
     "unpoison/core": 1_369,
-    "unpoison/injections": 1_200,
+    "unpoison/injections": 1_204,
     "unpoison/models": 3_216,
     "unpoison/retrieval": 1_115,
     "unpoison/runtime": 520,
@@ -51,7 +51,7 @@ BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
     "modules without a test file of their name": 42,
-    "lines of code in tests": 34_180,
+    "lines of code in tests": 34_233,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

@@ -183,7 +183,7 @@ def without_injections(
 def _orders_in(detection: Detection, threshold: float, strict: bool = False) -> list[Injection]:
     """The injections above a threshold without weak ones that only ask, except beside strong evidence.
 
-    A question is no instruction; other checks find a repeated question of the user. A mark inside an address asks nothing.
+    A question is no instruction; other checks find a repeated question of the user. A mark in an address asks nothing.
     """
     found, text = detection.above(threshold), detection.text
     return [
