@@ -54,7 +54,9 @@ def test_two_machines_build_the_same_bytes(kind, copy, tmp_path):
     if kind == "wheel":
         names = zipfile.ZipFile(here).namelist()
         assert "unpoison/py.typed" in names
-        assert all(name.startswith(("unpoison/", f"unpoison-{__version__}.dist-info/")) for name in names)
+        assert all(
+            name.startswith(("unpoison/", "unpoison_lab/", f"unpoison-{__version__}.dist-info/")) for name in names
+        )
         assert not any(name.endswith((".gif", ".png")) for name in names)
         metadata = zipfile.ZipFile(here).read(f"unpoison-{__version__}.dist-info/METADATA").decode()
         for line in ("License-Expression: Apache-2.0", "Project-URL: Documentation, https://", "License-File: NOTICE"):
