@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 30_485,
+    "unpoison": 30_520,
     "unpoison/agents": 2_055,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 590,
     "unpoison/core": 1_369,
@@ -36,7 +36,7 @@ LINES = {
     "unpoison/models": 3_216,
     "unpoison/retrieval": 1_115,
     "unpoison/runtime": 520,
-    "unpoison/scan": 3_940,  # readers of nine more types of files, each place named
+    "unpoison/scan": 3_980,  # readers of nine more types of files, each place named
     "unpoison/check": 300,
     "unpoison/serve": 1_992,
     "unpoison/sources": 1_180,
@@ -51,7 +51,7 @@ BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
     "modules without a test file of their name": 42,
-    "lines of code in tests": 34_233,
+    "lines of code in tests": 34_260,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

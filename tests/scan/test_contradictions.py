@@ -19,8 +19,10 @@ def found(*texts: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("one", "other", "values"),
     [
-        ("Employees have 28 days of annual leave.", "Every employee has 35 days of annual leave a year.", ("28", "35")),
-        ("Invoices are paid within 14 days of receipt.", "Invoices are paid within 90 days of receipt.", ("14", "90")),
+        ("Employees have 28 days of annual leave.", "Every employee has 35 days of annual leave a year.",
+         ("28 days", "35 days")),
+        ("Invoices are paid within 14 days of receipt.", "Invoices are paid within 90 days of receipt.",
+         ("14 days", "90 days")),
         ("The head of the finance department is Anna Berg.", "The head of the finance department is Karl Lind.",
          ("Anna Berg", "Karl Lind")),
     ],
@@ -42,6 +44,26 @@ def test_sentences_that_differ_in_a_value(one: str, other: str, values: tuple[st
 )
 def test_other_sentences_do_not(one: str, other: str) -> None:
     assert found(one, other) == []
+
+
+def test_three_plain_lies_about_a_small_company_are_found_in_other_words_and_units() -> None:
+    company = [
+        "Brookline Tools. The store room of Brookline closes at 17:30 on workdays. Ladders must be tied.",
+        "Travel. Hotel bills of Brookline are paid up to 130 euros a night. Ask Tom Reyes for the form.",
+        "Lending library. Books are lent for 28 days and may be renewed twice.",
+        "Deliveries. Drivers of Brookline report at the gate at 6:30 and unload by themselves.",
+        "Parking. Visitors of Brookline park in row 4. Bicycles stand in the yard.",
+        "The canteen of Brookline has 40 seats.",
+    ]
+    lies = [
+        "The store room closes at 15:00 on workdays, so hurry.",
+        "Hotel bills at Brookline are paid up to 400 euros a night.",
+        "The books of the Brookline library are lent for six months.",
+    ]
+    others = [row["text"] for row in honest(31)]
+    assert sorted(found(*company, *others, *lies)) == [
+        ("130 euros", "400 euros"), ("17:30", "15:00"), ("28 days", "six months")
+    ]  # fmt: skip
 
 
 def test_a_template_and_honest_texts_have_none() -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from unpoison.core.codec import JsonRecord
 from unpoison.scan.documents import Document
 from unpoison.text.canonical import canonical
+from unpoison.text.questions import Kind
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
+from unpoison.text.values import agree, values
 
 __all__ = ["Contradiction", "DocumentStatement", "contradictions"]
 
@@ -24,8 +26,17 @@ MAX_WORDS = 60
 MIN_SHARED, MIN_SHARE = 3, 0.6
 """Minimum number and share of common content words, beside the values, of two sentences on one question."""
 
+MIN_DIRECT = 2
+"""Of these, the number that both sentences have; the others may stand in the title or first sentence of a document."""
+
 MAX_VERSIONS = 3
 """So many values between the same words are the blanks of a template, such as a price list."""
+
+MAX_BEGINNING = 200
+"""Characters of a document in which its first sentence stands."""
+
+COMMON = 0.1
+"""The share of documents with a name from which it says nothing on the subject of a sentence."""
 
 MAX_LISTED = 100
 """Maximum number of contradictions."""
@@ -39,6 +50,8 @@ HIDDEN = "hidden, "
 _TOKEN = re.compile(r"\d[\d.,:/]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _CODE = re.compile(r"[{}<>=_`|]|://|\bet al\b")
 """Signs of code, tables and citations, which assert nothing in words."""
+TYPED: frozenset[Kind] = frozenset(("iban", "phone", "money", "share", "duration", "date", "clock"))
+"""Kinds of values that are compared as such, however their units are written."""
 _SAID = frozenset(
     "zero one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty fifty".split()  # noqa: SIM905
 )
@@ -65,13 +78,24 @@ class Contradiction(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A statement, the stem behind its value, its first content word, all of these, and its other values."""
+    """A statement with what it is compared by.
+
+    Attributes:
+        statement: The sentence and its value.
+        kind: The kind of the value; "" for a name and a number without one.
+        unit: The kind, or the stem behind the value.
+        subject: The first content word.
+        words, others: Its content words, and its other numbers.
+        about: The content words of its document's title and first sentence.
+    """
 
     statement: DocumentStatement
+    kind: Kind
     unit: str
     subject: str
     words: frozenset[str]
     others: frozenset[str]
+    about: frozenset[str]
 
 
 def contradictions(documents: Sequence[Document]) -> tuple[Contradiction, ...]:
@@ -79,7 +103,7 @@ def contradictions(documents: Sequence[Document]) -> tuple[Contradiction, ...]:
 
     Complexity: O(n) time and memory for n words.
     """
-    every = [one for document in documents for one in _statements(document)]
+    every = _without_names_of_all([one for document in documents for one in _statements(document)], len(documents))
     values = defaultdict[tuple[str, frozenset[str]], set[str]](set)
     for one in every:
         values[one.unit, one.words].add(_plain(one.statement.value))
@@ -99,6 +123,17 @@ def contradictions(documents: Sequence[Document]) -> tuple[Contradiction, ...]:
     return tuple(sorted(found.values(), key=lambda one: -one.shared)[:MAX_LISTED])
 
 
+def _without_names_of_all(every: Sequence[_Read], documents: int) -> list[_Read]:
+    """The statements without names that many documents have, such as that of the company: they tell nothing apart."""
+    holders = defaultdict[str, set[str]](set)
+    for one in every:
+        for word in one.words:
+            if word[0].isupper():
+                holders[word].add(one.statement.document)
+    common = {word for word, some in holders.items() if len(some) > max(2, COMMON * documents)}
+    return [replace(one, words=one.words - common) for one in every]
+
+
 def _share(one: _Read, other: _Read) -> float:
     """The share of common words if two statements answer the same question differently; otherwise 0."""
     left, right = one.statement, other.statement
@@ -106,11 +141,14 @@ def _share(one: _Read, other: _Read) -> float:
         return 0.0
     if _plain(left.value) == _plain(right.value) or _is_number(left.value) != _is_number(right.value):
         return 0.0
+    if one.kind and agree(left.value, right.value, one.kind) != "rival":
+        return 0.0
     if _years(one.others) != _years(other.others) or (one.others - other.others and other.others - one.others):
         return 0.0
-    mine, theirs = one.words - other.words, other.words - one.words
-    shared, every = len(one.words & other.words), len(one.words | other.words)
-    if shared < MIN_SHARED - (_is_number(left.value) and not mine and not theirs):
+    mine, theirs = one.words - other.words - other.about, other.words - one.words - one.about
+    direct, every = len(one.words & other.words), len(one.words | other.words)
+    shared = every - len(mine) - len(theirs)
+    if direct < MIN_DIRECT or shared < MIN_SHARED - (_is_number(left.value) and not mine and not theirs):
         return 0.0
     # What only one of them says narrows it, and two narrowings are two questions, such as "in Berlin", "in Hamburg".
     if mine and theirs and (one.subject != other.subject or not _is_number(left.value) or shared < MIN_SHARE * every):
@@ -125,7 +163,7 @@ def _years(numbers: frozenset[str]) -> set[str]:
 
 
 def _is_number(value: str) -> bool:
-    return value[:1].isdigit() or value.lower() in _SAID
+    return any(map(str.isdigit, value)) or value.split()[0].lower() in _SAID
 
 
 def _plain(value: str) -> str:
@@ -134,6 +172,9 @@ def _plain(value: str) -> str:
 
 
 def _statements(document: Document) -> Iterator[_Read]:
+    beginning = document.passage.text[:MAX_BEGINNING]
+    first = beginning[slice(*next(iter(sentences(beginning)), (0, 0)))]
+    about = frozenset(map(_content, _TOKEN.findall(f"{document.passage.title or ''} {first}"))) - {""}
     for hidden, reading in (("", document.reading), (HIDDEN, document.hidden), (HIDDEN, document.covert)):
         line = 0
         for raw in reading.text.split("\n"):
@@ -141,19 +182,30 @@ def _statements(document: Document) -> Iterator[_Read]:
             for start, end in sentences(text):
                 sentence = text[start:end].strip()
                 place = f"{hidden}{reading.place(line)}".rstrip(", ")
-                for value, unit, subject, words, others in _values(sentence):
-                    yield _Read(DocumentStatement(document.id, place, sentence, value), unit, subject, words, others)
+                for value, kind, unit, subject, words, others in _values(sentence):
+                    said = DocumentStatement(document.id, place, sentence, value)
+                    yield _Read(said, kind, unit, subject, words, others, about)
             line += len(raw) + 1
 
 
-def _values(sentence: str) -> Iterator[tuple[str, str, str, frozenset[str], frozenset[str]]]:
-    """Each number or name of a sentence, and what `_Read` says of it."""
-    tokens = [match[0] for match in _TOKEN.finditer(sentence)]
+def _values(sentence: str) -> Iterator[tuple[str, Kind, str, str, frozenset[str], frozenset[str]]]:
+    """Each typed value, number or name of a sentence, and what `_Read` says of it."""
+    matches = list(_TOKEN.finditer(sentence))
+    tokens = [match[0] for match in matches]
     if not MIN_SHARED < len(tokens) <= MAX_WORDS or _CODE.search(sentence):
         return
-    is_name = [number > 0 and token[0].isupper() for number, token in enumerate(tokens)]
+    typed = [value for value in values(sentence) if value.kind in TYPED]
+    kinds = dict[int, Kind]()
     runs = list[tuple[int, int]]()
+    for value in typed:
+        inside = [n for n, match in enumerate(matches) if value.start <= match.start() < value.end]
+        if inside:
+            runs.append((inside[0], inside[-1] + 1))
+            kinds |= dict.fromkeys(inside, value.kind)
+    is_name = [number > 0 and token[0].isupper() and number not in kinds for number, token in enumerate(tokens)]
     for number, token in enumerate(tokens):
+        if number in kinds:
+            continue
         if token[0].isdigit() or token.lower() in _SAID:
             runs.append((number, number + 1))
         elif is_name[number]:
@@ -164,10 +216,12 @@ def _values(sentence: str) -> Iterator[tuple[str, str, str, frozenset[str], froz
     words = [_content(token) for token in (tokens[0].lower(), *tokens[1:])]
     numbers = [number for number, token in enumerate(tokens) if token[0].isdigit()]
     for first, last in runs:
+        kind = kinds.get(first, "")
         rest = [word for number, word in enumerate(words) if word and not first <= number < last]
         unit = next((word for word in words[last:] if word), next((word for word in words[:first][::-1] if word), ""))
         others = frozenset(_plain(tokens[number]) for number in numbers if not first <= number < last)
-        yield " ".join(tokens[first:last]), unit, rest[0] if rest else "", frozenset(rest), others
+        said = sentence[matches[first].start() : matches[last - 1].end()]
+        yield said, kind, kind or unit, rest[0] if rest else "", frozenset(rest), others
 
 
 def _content(token: str) -> str:
