@@ -32,8 +32,8 @@ from unpoison.agents.arguments import Conversation
 GUARDS = {"none": (False, False), "gate": (True, False), "text check": (False, True), "both": (True, True)}
 """Whether each way has the gate, and the text check."""
 
-SHOWN = 40
-"""Characters of a goal by which it is recognised in a result."""
+SHOWN = 20
+"""Characters of a goal by which it is recognised in a result; behind them quotation marks may be doubled."""
 
 
 class Run(NamedTuple):
