@@ -29,7 +29,6 @@ __all__ = [
     "check_rows_name",
     "check_writable",
     "is_last_line_ended",
-    "not_the_input",
     "read_lines",
     "read_rows",
     "write_all",
