@@ -44,3 +44,28 @@ PARSERS: dict[str, Callable[[str], object]] = {
 def test_no_parser_raises_at_what_a_model_writes(parser: Callable[[str], object]) -> None:
     for row in ROWS:
         parser(row["reply"])
+
+
+def test_what_declines_is_recognised_and_nothing_else() -> None:
+    declined = {row["reply"] for row in ROWS if not informative(row["reply"])}
+    assert declined == {"I don't know", "I don't know."}
+
+
+@pytest.mark.parametrize(
+    ("defense", "kind", "reads", "lost", "of"),
+    [
+        ("instructrag", "answer", lambda reply: extract_tagged(reply) is not None, 0, 3),
+        ("astuterag", "answer", lambda reply: extract_tagged(reply) is not None, 0, 2),
+        ("discern", "answer", lambda reply: parse_reply(reply).answer != reply, 2, 2),  # it copies the passages
+        ("madam", "atomic", lambda reply: agents_answer(reply) != reply, 0, 3),
+        ("madam", "synthesize", lambda reply: all_correct_answers(reply) != [reply], 0, 1),
+        ("paraphrase", "free", lambda reply: "Why?" not in read_paraphrases(reply, 4, "Why?"), 0, 1),
+        ("robustrag", "atomic", lambda reply: not informative(reply) or bool(keywords(reply)), 0, 6),
+    ],
+)
+def test_how_many_replies_each_papers_parser_loses(
+    defense: str, kind: str, reads: Callable[[str], bool], lost: int, of: int
+) -> None:
+    replies = [row["reply"] for row in ROWS if (row["defense"], row["kind"]) == (defense, kind)]
+    assert len(replies) == of
+    assert sum(not reads(reply) for reply in replies) == lost
