@@ -63,6 +63,8 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         return st.one_of(map(values, several))
     if not KINDS & schema.keys():
         return ANY
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
     most = schema.get("maxItems", 3)
     low = int(schema.get("minimum", -(2**70)))
     match schema["type"]:

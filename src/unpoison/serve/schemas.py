@@ -45,6 +45,14 @@ Whole = Annotated[int, BeforeValidator(_no_other_kind)]
 
 Count = Annotated[int, Field(ge=0), BeforeValidator(_no_other_kind)]
 
+
+def _as_flag(value: Any) -> Any:
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+Flag = Annotated[StrictBool, BeforeValidator(_as_flag, json_schema_input_type=bool | Literal["true", "false"])]
+"""A boolean; clients of rerankers write it as text too."""
+
 Embedding = Annotated[list[Number], Field(fail_fast=True, json_schema_extra={"minItems": 1}), AfterValidator(np.array)]
 """A list of numbers, which takes a quarter of the memory as an array."""
 
@@ -181,7 +189,7 @@ class DocumentsRequest(BaseModel):
     model: Name | None = Field(None, description="The name of a configured defense; any other name is the default's.")
     top_n: Count | None = Field(None, description="0 and null mean all.")
     top_k: Count | None = Field(None, description="Voyage's name of `top_n`.")
-    return_documents: StrictBool | None = None
+    return_documents: Flag | None = None
     rank_fields: Annotated[list[Name], Field(fail_fast=True)] | None = Field(
         None, max_length=MAX_RANK_FIELDS, description="The fields of the documents that are read, as one text."
     )
@@ -194,8 +202,8 @@ class TextsRequest(BaseModel):
 
     query: str
     texts: Annotated[list[str], Field(fail_fast=True)]
-    return_text: StrictBool = False
-    raw_scores: StrictBool = Field(False, description="No effect: scores are always in [0, 1].")
+    return_text: Flag = False
+    raw_scores: Flag = Field(False, description="No effect: scores are always in [0, 1].")
 
     @model_validator(mode="before")
     @classmethod
