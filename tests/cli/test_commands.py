@@ -132,9 +132,7 @@ def test_lists_are_json_on_request(run):
 
 
 @pytest.mark.parametrize("name", ["r.pdf", "r.md", "r"])
-@pytest.mark.parametrize(
-    "command", ["check a --report", "scan a --html", "scan a --sarif", "audit a --html"]
-)
+@pytest.mark.parametrize("command", ["check a --report", "scan a --html", "scan a --sarif", "audit a --html"])
 def test_a_page_has_the_suffix_of_a_page(run, tmp_path: Path, command: str, name: str) -> None:
     done = run(*command.split(), str(tmp_path / name))
     assert (done.exit_code, "a report must end in ." in done.stderr) == (2, True), done.stderr
