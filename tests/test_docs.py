@@ -93,6 +93,7 @@ def test_every_name_that_is_imported_exists(page: Path, block: documents.Block) 
 NO_MODULES = {
     "ablations",
     "attacks",
+    "calls",
     "checks",
     "commands",
     "cross_encoders",

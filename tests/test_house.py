@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 30_520,
+    "unpoison": 30_530,
     "unpoison/agents": 2_055,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 590,
     "unpoison/core": 1_369,
@@ -38,7 +38,7 @@ LINES = {
     "unpoison/runtime": 520,
     "unpoison/scan": 3_980,  # readers of nine more types of files, each place named
     "unpoison/check": 300,
-    "unpoison/serve": 1_992,
+    "unpoison/serve": 1_995,
     "unpoison/sources": 1_180,
     "unpoison_lab": 10_500,
 }
@@ -51,7 +51,7 @@ BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
     "modules without a test file of their name": 42,
-    "lines of code in tests": 34_276,
+    "lines of code in tests": 34_280,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

@@ -302,7 +302,7 @@ def test_a_call_that_its_caller_cancelled_gets_no_answer_and_the_server_is_told_
         cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
         await talk.proxy.from_host(json.dumps(cancel).encode())
         await talk.proxy.from_host(asked(2))
-        while not talk.to_host:
+        while len(talk.to_server) < 4:  # calls 1 and 2, and that both are cancelled
             await asyncio.sleep(0.01)
         for number in (1, 2):
             assert await talk.proxy.from_server(answered(number, "late")), "it is not held against the server"

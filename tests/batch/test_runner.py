@@ -113,7 +113,7 @@ def test_files_that_cannot_be_used(batch, source: Path, tmp_path: Path):
     assert "No such file" in batch(tmp_path / "no.jsonl", tmp_path / "out.jsonl").stderr
     assert "No such file" in batch(source, tmp_path / "no" / "out.jsonl").stderr
     (tmp_path / "folder").mkdir()
-    assert "is a folder" in batch(source, tmp_path / "folder").stderr
+    assert "Is a directory; give a file" in batch(source, tmp_path / "folder").stderr
     for option in ({"engine": "spark"}, {"workers": 0}, {"limit": 0}):
         with pytest.raises(OptionError, match=next(iter(option))):
             run(str(source), str(tmp_path / "out.jsonl"), BatchScreener(), **option)

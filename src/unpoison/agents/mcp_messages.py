@@ -24,6 +24,7 @@ from unpoison.agents.screening import ScreenedResult, ToolCut, screen_tool_resul
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason
 from unpoison.errors import InputError, clip
+from unpoison.injections import STRONG
 from unpoison.scan.web_page import concealed_texts
 from unpoison.utils.files import write_file
 
@@ -56,8 +57,8 @@ TOKENS = {
 FIXED = {*TOKENS, "mimeType", "uri", "uriTemplate", "audience", "protocolVersion", "nextCursor"}
 """Fields that a host cannot read after a change: a finding there blocks the whole result."""
 
-FLAG = ToolPolicy({"*": {"action": "flag", "threshold": 0.2}})
-"""For tool definitions: nothing can be cut there, and the threshold is lower."""
+FLAG = ToolPolicy({"*": {"action": "flag", "threshold": STRONG}})
+"""For tool definitions, which speak to a model by nature: a tool is withheld for strong evidence."""
 
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")
 _METHOD = re.compile(r"[A-Za-z0-9_\-./$]{1,128}")
