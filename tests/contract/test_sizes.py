@@ -6,6 +6,7 @@ machine does not change; a size that is refused must be refused in time too.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -164,6 +165,16 @@ def files(folder: Path) -> Iterator[tuple[str, Callable[[int, str], object]]]:
         yield suffix, lambda n, unit, suffix=suffix: read(suffix, n, unit)
 
 
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """No collection of garbage goes through what other tests left, which takes half a second in a long run."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("entrance", ["routes", "messages", "files"])
 def test_every_size_is_linear_or_refused(entrance: str, tmp_path: Path) -> None:
     found, end = random.SystemRandom(), time.monotonic() + SECONDS / 3
