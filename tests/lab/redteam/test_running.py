@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -76,10 +77,11 @@ def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_p
     monkeypatch.setattr("unpoison_lab.redteam.targets.FIRST_PAUSE", 0.02)
     system = stand_in(mode)
     before = system.index
-    config = system.config(tmp_path, wait={"seconds": 60, "every": 0.05})
+    patient: dict[str, Any] = {"wait": {"seconds": 60, "every": 0.05}, "limits": {"retries": 8}}
+    config = system.config(tmp_path, **patient)
     if mode == "stream-chat":
         paths = {"answer": "$.choices[0].delta.content", "passages": "$.sources[*]"}
-        config = system.config(tmp_path, wait={"seconds": 60, "every": 0.05}, ask=paths)
+        config = system.config(tmp_path, **patient, ask=paths)
     result = command(config, "--json")
     document = json.loads(result.stdout)
     assert system.index == before
