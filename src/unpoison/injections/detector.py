@@ -45,7 +45,7 @@ class Detector:
     def detect(self, texts: Sequence[str], /) -> list[Detection]:
         """The detections in k canonical texts.
 
-        O(n) time for n characters; ten passages of 100 words without an order take some 10 ms.
+        O(n) time for n characters; ten passages of 100 words without an order take 20 to 150 ms.
 
         Raises:
             ModelError: The files of the model were cut or changed.
