@@ -80,6 +80,7 @@ def again(groups: headlines.Groups, names: list[str]) -> dict[str, tuple[float, 
     return differ
 
 
+@pytest.mark.usefixtures("transformer")
 @pytest.mark.slow
 def test_the_samples_numbers_are_still_so() -> None:
     names = [name for name, claim in CLAIMS.items() if not claim.needs_data]
@@ -89,6 +90,7 @@ def test_the_samples_numbers_are_still_so() -> None:
 
 @pytest.mark.slow
 @pytest.mark.shared_data
+@pytest.mark.usefixtures("transformer")
 def test_the_datas_numbers_are_still_so(shared_data: Path) -> None:
     names = [name for name, claim in CLAIMS.items() if claim.needs_data and claim.repeatable]
     assert again(headlines.groups_of({name: CLAIMS[name] for name in names}, shared_data), names) == {}
