@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CERTAIN", "DETECTOR", "STRONG", "THRESHOLD", "UNJUDGED", "Detect", "Detection", "Detector", "Injection"]
 
 Detect: TypeAlias = "Callable[[Sequence[str]], Flow[list[Detection]]]"
-"""Judges texts as a flow: `Detector.flow`, or a classifier behind the driver (`screener.classifier`)."""
+"""Judges texts as a flow: `Detector.flow`, or a classifier behind the driver (`screener.classified`)."""
 
 CERTAIN = 0.95
 """The probability of a certain sign, at least."""
