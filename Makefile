@@ -6,7 +6,7 @@ EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^$$/s/^\([a-z-]*
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test seeded mutants check check-model lint types imports speed format docs coverage dist sbom lock clean
+.PHONY: help demo test seeded mutants check check-model lint types imports speed format docs coverage dist sbom lowest lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -92,6 +92,12 @@ sbom: .venv/pip.stamp ## what an installation of the core contains, as CycloneDX
 	mkdir -p dist
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json build/core
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file dist/image.sbom.json deploy/image.lock
+
+LOWEST = sed -n '/^dependencies/,/^]/s/^  "\(.*\)>=\(.*\)",$$/\1==\2/p' pyproject.toml
+lowest: ## the core with the lowest versions of its dependencies that pyproject.toml allows, in build/lowest
+	rm -rf build/lowest && $(PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check $$($(LOWEST)) --editable .
+	build/lowest/bin/python tools/smoke.py
 
 lock: .venv/pip.stamp ## write the versions and hashes of what the image installs
 	$(BIN)/python tools/lock_image.py

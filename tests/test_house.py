@@ -28,10 +28,10 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 30_530,
-    "unpoison/agents": 2_055,  # where calls go: the mechanism, the gate of the proxy, three frameworks
+    "unpoison": 30_683,
+    "unpoison/agents": 2_074,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 590,
-    "unpoison/core": 1_369,
+    "unpoison/core": 1_370,
     "unpoison/injections": 1_204,
     "unpoison/models": 3_216,
     "unpoison/retrieval": 1_115,
@@ -44,20 +44,20 @@ LINES = {
 }
 """The most lines of code of each house and room."""
 
-MODULES = {"unpoison": 235, "unpoison_lab": 85}
+MODULES = {"unpoison": 236, "unpoison_lab": 85}
 """The most modules of each house."""
 
 BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
     "modules without a test file of their name": 42,
-    "lines of code in tests": 34_290,
+    "lines of code in tests": 34_476,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,
     "names in unpoison.__all__": 20,
     "words in README.md": 900,
-    "words in docs": 61_750,
+    "words in docs": 61_919,
 }
 """The most that there may be of each. Lower a number where it is undercut by much; a higher one needs a reason."""
 

@@ -67,7 +67,7 @@ def test_parts_of_a_table_hold_its_rows(tmp_path, rows: int, most: int, limit: i
 
     values = {"n": list(range(rows)), "text": [None if n % 3 else f"é{n}" for n in range(rows)]}
     parquet.write_table(pyarrow.table(values), tmp_path / "t.parquet", row_group_size=9)
-    with (tmp_path / "t.parquet").open("rb") as file:
-        table = ParquetSource(file, "t")
+    with ParquetSource(str(tmp_path / "t.parquet")) as table:
         parts = list(cut(table, most=most, limit=limit))
+    with ParquetSource(str(tmp_path / "t.parquet")) as table:
         assert [one for part in parts for one in rows_of(part.rows())] == rows_of(table)[:limit]

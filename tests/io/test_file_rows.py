@@ -7,12 +7,15 @@ import gzip
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison.errors import InputError
+from unpoison.io import files
+from unpoison.io.file_rows import CHUNK, CONTAINER, KEY, count_values
 from unpoison.io.files import CsvSource, JsonLinesSource, JsonSource, open_source
 from unpoison.io.rows import Row
 from unpoison_lab.evaluation.datasets import load, load_passages
@@ -183,3 +186,74 @@ def test_what_is_huge_when_unpacked_is_refused(tmp_path: Path, monkeypatch: pyte
     path.write_bytes(gzip.compress(b'{"question": "a"}\n' * 100_000))
     with pytest.raises(InputError, match="holds more than 10,000 bytes"):
         load(path)
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text('a,"\\[{:}]\u00e9'),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text('k",\\:{'), inner),
+)
+
+
+def counted(value: Any) -> int:
+    """The count that is meant, of a value that was parsed."""
+    if isinstance(value, (list, dict)):
+        keys = KEY * len(value) if isinstance(value, dict) else 0
+        inner = value.values() if isinstance(value, dict) else value
+        return CONTAINER + keys + sum(map(counted, inner)) + (not value)
+    return 1
+
+
+@settings(max_examples=40)
+@given(VALUES, st.integers(0, 9))
+def test_values_are_counted_and_what_stands_in_strings_is_not(value: Any, before: int) -> None:
+    written = json.dumps(["x" * (CHUNK - before), value], ensure_ascii=False).encode()
+    containers = json.dumps(value).count("[") + json.dumps(value).count("{")
+    assert abs(count_values(written) - counted(["x", value])) <= containers + 1
+
+
+def test_what_unpacks_to_too_much_is_refused_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_UNPACKED", 2**20)
+    row = b'{"question": "' + b"a " * 50_000 + b'"}\n'
+    for name, text in (
+        ("a.jsonl.gz", row * 40),
+        ("a.csv.gz", b"question\n" + (b"a " * 50_000 + b"\n") * 40),
+        ("a.json.gz", b" " * 2**22),
+    ):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text))
+        with (
+            open_source(str(path)) as source,
+            pytest.raises(InputError, match="more than 1 MiB and 100 times its size"),
+        ):
+            assert all(record.error is None for record in source)
+
+
+def test_a_list_of_too_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_JSON_VALUES", 1_000)
+    whole = b"[" + b"[]," * 100 + b"{}]"
+    with pytest.raises(InputError, match=r"about 1,7\d\d values"):
+        list(JsonSource(io.BytesIO(whole), "a.json", None))
+
+
+@pytest.mark.parametrize("heading", [",".join(f"c{i}" for i in range(20_000)), "question," + "n" * 2_000])
+def test_a_heading_that_every_row_repeats_is_bounded(heading: str) -> None:
+    with pytest.raises(InputError, match="at most 10,000 columns in 1,000 characters each"):
+        rows(heading + "\na,b\n")
+
+
+@pytest.mark.needs("pyarrow")
+def test_a_parquet_file_is_read_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    monkeypatch.setattr(files, "MAX_UNPACKED", 2**20)
+    words = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 5_000), pyarrow.array(["word " * 20_000]))
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"text": words}), path, compression="zstd")
+    found = list[int]()
+    with (
+        open_source(str(path)) as source,
+        pytest.raises(InputError, match="past row 0: it unpacks to more than 1 MiB"),
+    ):
+        found.extend(record.number for record in source)
+    assert not found

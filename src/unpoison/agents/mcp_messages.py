@@ -71,6 +71,15 @@ _PRINTED = re.compile(rb"[\t\n\r -~]{24,}")
 MAX_PRINTED = 200_000
 """Characters of the texts in one binary file that are read."""
 
+_SHOWN = re.compile(
+    rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF.{4}(?:WEBP|WAVE|AVI )|BM.{4}\0{4}|II\*\0|MM\0\*|\0\0[\x01\x02]\0"
+    rb"|.{4}ftyp|ID3|\xff[\xe2\xe3\xf1-\xf3\xf9-\xfb]|OggS|fLaC|FORM.{4}AIF|\x1aE\xdf\xa3|%PDF-",
+    re.DOTALL,
+)
+"""Beginnings of pictures, sounds, films and PDF files. A host may unpack or decode anything else for the model."""
+
+UNREAD = "[unpoison] A file of a type that is not screened was removed."
+
 
 _log = logging.getLogger("unpoison.agents")
 
@@ -243,7 +252,15 @@ class McpGate:
         if screened.blocked:
             return screened
         self.calls.seen.add_result(name, screened.value, arguments)
-        return replace(screened, value=screened.value["value"])
+        screened = replace(screened, value=screened.value["value"])
+        if not skip.unread or self.policy.settings(name).action in ("keep", "flag"):
+            return screened
+        reason = Reason.of("tool.unread")
+        _log.info("%s: %s", safe_name(name), reason.unquoted)
+        new = screened.value
+        for path in skip.unread:
+            new = _without_file(new, path)
+        return replace(screened, value=new, outcome="redacted", reason=reason)
 
 
 def _envelope(message: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -260,15 +277,27 @@ def _fixed(cut: ToolCut) -> bool:
     return "structuredContent" not in cut.path and not FIXED.isdisjoint(cut.path[-2:])
 
 
+def _without_file(value: Any, path: Path) -> Any:
+    """A copy of a value with a sentence in the place of the file at a path."""
+    if not path and "blob" in value:
+        return {**{key: held for key, held in value.items() if key != "blob"}, "mimeType": "text/plain", "text": UNREAD}
+    if not path:
+        return {"type": "text", "text": UNREAD}
+    new = list(value) if isinstance(value, list) else dict(value)
+    new[path[0]] = _without_file(value[path[0]], path[1:])
+    return new
+
+
 class _Opaque:
     """Decides whether a field is an image, audio or blob in base64, or is not shown to a model.
 
     Attributes:
         texts: Text files, which hosts decode for the model.
+        unread: Where files are that are neither text nor `_SHOWN`.
     """
 
     def __init__(self, value: Any, method: str, choices: frozenset[str]) -> None:
-        self.texts: list[str] = []
+        self.texts, self.unread = list[str](), list[Path]()
         self._choices, self._lists = choices, method.endswith("/list")
         asks = isinstance(value, dict) and value.get("resultType") == "input_required"
         self._opaque = OPAQUE if asks else ()
@@ -289,26 +318,20 @@ class _Opaque:
             self.texts.append(words_of(value))
         if not (key == "blob" or (key == "data" and holder.get("type") in ("image", "audio"))):
             return len(path) == 1 and key in self._opaque
-        if text := _decoded_text(value, inside=key == "blob"):
-            self.texts.append(text)
+        data = _file_of(value)
+        if (text := decoded(data)) is None and not _SHOWN.match(data):
+            self.unread += [] if path[1:2] == ("structuredContent",) else [path[1:]]
+        elif text is None and key == "blob":  # some hosts pass a file on as text
+            text = b"\n".join(_PRINTED.findall(data.replace(b"\0", b""))).decode("ascii")[:MAX_PRINTED]
+        self.texts += [text] if text else []
         return _BASE64.fullmatch(value) is not None
 
 
-def _decoded_text(encoded: str, *, inside: bool) -> str:
-    """The content of a base64 file if it is text; else an empty string. What is not of the alphabet is left out.
-
-    Args:
-        encoded: The file.
-        inside: Whether texts between binary data are read too, as hosts do that pass a file on as text.
-    """
+def _file_of(encoded: str) -> bytes:
+    """The content of a base64 file; what is not of the alphabet is left out, and what is too short at the end."""
     written = re.sub(r"[^A-Za-z0-9+/]", "", encoded.replace("-", "+").replace("_", "/"))
-    try:
-        data = b64decode(written + "=" * (-len(written) % 4))
-    except ValueError:
-        return ""
-    if (text := decoded(data)) is None and inside:
-        text = b"\n".join(_PRINTED.findall(data.replace(b"\0", b""))).decode("ascii")[:MAX_PRINTED]
-    return text or ""
+    written = written[:-1] if len(written) % 4 == 1 else written
+    return b64decode(written + "=" * (-len(written) % 4))
 
 
 def _choices(tool: Any) -> Iterator[str]:

@@ -147,6 +147,7 @@ SENTENCES: Mapping[str, str] = {
     "tool.hidden": "hides characters ({count})",
     "tool.split": "spreads a prompt injection over several texts",
     "tool.too_much": "is too large to screen",
+    "tool.unread": "holds a file of a type that is not screened",
     "tool.failed": "could not be screened",
     "tool.source": "comes from a blocked source",
     "tool.name": "has a name that the protocol does not allow",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,9 +20,13 @@ from typing import IO, Any, NoReturn, Protocol
 from unpoison.errors import InputError, clip
 
 __all__ = [
+    "CHUNK",
+    "CONTAINER",
+    "KEY",
     "MAX_LINE",
     "FileRow",
     "Source",
+    "count_values",
     "csv_lines",
     "dialect",
     "json_line",
@@ -33,6 +38,16 @@ __all__ = [
 
 MAX_LINE = 256 * 2**20
 """Maximum bytes of one line: room for 5,000 passages with embeddings."""
+
+
+CHUNK = 1 << 16
+"""Bytes that are counted at a time; other threads may run in between."""
+
+CONTAINER = 16
+"""Values that a list or an object counts for, because it takes as much memory."""
+
+KEY = 10
+"""Values that a key counts for: the memory for it and the time to look it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +121,25 @@ def parse_json(text: bytes) -> Any:
     return json.loads(text.decode("utf-8"), parse_constant=_refuse_number, parse_float=_finite)
 
 
+def count_values(body: bytes) -> int:
+    """The values of a JSON text, a list or an object being `CONTAINER` of them and a key `KEY`. O(n) time."""
+    start, inside, count = 0, False, 1
+    while start < len(body):
+        end = start + CHUNK
+        if body[end - 1 : end] == b"\\":  # what it escapes belongs to it
+            end += 1
+        chunk = body[start:end]
+        if b"\\" in chunk:
+            chunk = chunk.replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = chunk.split(b'"')
+        outside = b"".join(parts[inside::2])
+        count += outside.count(b",") + KEY * outside.count(b":")
+        count += CONTAINER * (outside.count(b"[") + outside.count(b"{"))
+        inside ^= len(parts) % 2 == 0
+        start = end
+    return count
+
+
 def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON number; use null")
 
@@ -130,6 +164,9 @@ ANSWERS = ("correct_answers", "correct_answer", "incorrect_answers", "incorrect_
 
 COLUMNS = frozenset({"id", "query", "question", "passages", "text", "content", "page_content", *ANSWERS})
 """Column names by which a table of rows is recognised."""
+
+MAX_COLUMNS, MAX_NAME = 10_000, 1_000
+"""Maximum number of columns, and of characters of a name, which every row repeats."""
 
 UNREADABLE = "\x00unreadable"
 """The only key of a line for an unreadable row; its value is the error."""
@@ -206,7 +243,13 @@ def _columns(heading: Sequence[str], name: str, any_columns: bool) -> list[str]:
     names = [column.lower() if column.lower() in COLUMNS else column for column in columns]
     while names and not names[-1]:  # spreadsheets add empty columns
         names.pop()
-    doubled = next((column for i, column in enumerate(names) if column in names[:i]), None)
+    if len(names) > MAX_COLUMNS or any(len(column) > MAX_NAME for column in names):
+        raise InputError(
+            f"the first row of {name} must name at most {MAX_COLUMNS:,} columns in {MAX_NAME:,} characters each, got "
+            f"{len(names):,}, the longest of {max(map(len, names)):,} characters"
+        )
+    seen = Counter(names)
+    doubled = next((column for column in names if seen[column] > 1), None)
     if doubled is not None:
         raise InputError(f"{name} has the column {clip(doubled)} twice; give every column a name of its own")
     if not any_columns and not COLUMNS & set(names):

@@ -6,7 +6,7 @@ import gzip
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import date, datetime, time
 from math import isfinite
 from os import fstat
@@ -18,6 +18,7 @@ from unpoison.io.file_rows import (
     MAX_LINE,
     FileRow,
     Source,
+    count_values,
     csv_lines,
     json_line,
     line_text,
@@ -25,12 +26,17 @@ from unpoison.io.file_rows import (
     parse_json,
     read_line,
 )
+from unpoison.utils.confined import Confined
 from unpoison.utils.extras import require
+from unpoison.utils.files import Closing
 
 __all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "ParquetSource", "open_source", "source_of"]
 
-MAX_JSON = 2**30
-"""Maximum bytes of one JSON file, which is held in memory."""
+MAX_JSON, MAX_JSON_VALUES = 2**30, 100_000_000
+"""Maximum bytes and values (`count_values`) of one JSON file, which is held in memory."""
+
+MAX_UNPACKED, MAX_RATIO = 256 * 2**20, 100
+"""Maximum bytes that a packed file may unpack to, or so many times its size, if that is more."""
 
 
 @contextmanager
@@ -48,12 +54,15 @@ def open_source(path: str) -> Iterator[Source]:
     if path == "-":
         yield JsonLinesSource(sys.stdin.buffer, "standard input", None)
         return
-    with Path(path).open("rb") as stream:
-        yield source_of(stream, path, fstat(stream.fileno()).st_size or None)
+    with Path(path).open("rb") as stream, ExitStack() as stack:
+        source = source_of(stream, path, fstat(stream.fileno()).st_size or None)
+        if isinstance(source, ParquetSource):
+            stack.enter_context(source)
+        yield source
 
 
 def source_of(stream: IO[bytes], name: str, size: int | None) -> Source:
-    """The rows of an open file, by the suffix of its name.
+    """The rows of an open file, by the suffix of its name; a Parquet file is opened by its name again.
 
     Raises:
         InputError, MissingExtraError: As for `open_source`.
@@ -61,12 +70,44 @@ def source_of(stream: IO[bytes], name: str, size: int | None) -> Source:
     path, packed = Path(name), None
     if path.suffix.lower() == ".gz":
         path, packed = path.with_suffix(""), stream
-        stream = cast(IO[bytes], gzip.GzipFile(fileobj=stream, mode="rb"))
+        stream = cast(IO[bytes], _Unpacked(name, stream))
     kind = path.suffix.lower()
     if kind == ".parquet" and packed is None:
-        return ParquetSource(stream, name)
+        return ParquetSource(name)
     of = {".csv": CsvSource, ".tsv": CsvSource, ".json": JsonSource}.get(kind, JsonLinesSource)
     return of(stream, name, size, packed)
+
+
+STEP = 2**24
+"""Bytes that are unpacked at a time."""
+
+
+class _Unpacked(gzip.GzipFile):
+    """A gzip file that unpacks to a bound."""
+
+    def __init__(self, name: str, packed: IO[bytes]) -> None:
+        super().__init__(fileobj=packed, mode="rb")
+        self._name, self._packed = name, packed
+
+    def read(self, size: int | None = -1) -> bytes:
+        pieces, left = list[bytes](), sys.maxsize if size is None or size < 0 else size
+        while piece := self._checked(super().read(min(left, STEP))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        return self._checked(super().readline(-1 if size is None else size))
+
+    def _checked(self, data: bytes) -> bytes:
+        if self.tell() > max(MAX_UNPACKED, MAX_RATIO * self._packed.tell()):
+            raise InputError(expands(self._name))
+        return data
+
+
+def expands(name: str) -> str:
+    """What is said of a file that unpacks to too much."""
+    return f"{name} unpacks to more than {MAX_UNPACKED // 2**20} MiB and {MAX_RATIO} times its size; split it"
 
 
 _FIELDS = ("query", "question", "user_input", "passages", "contexts", "text")
@@ -156,6 +197,8 @@ class JsonSource(JsonLinesSource):
         data = self.stream.read(MAX_JSON + 1)
         if len(data) > MAX_JSON:
             raise InputError(f"{self.name} is longer than {MAX_JSON // 2**20} MiB; save it as JSON Lines")
+        if (count := count_values(data)) > MAX_JSON_VALUES:
+            raise InputError(f"{self.name} has about {count:,} values, too many at once; save it as JSON Lines")
         try:
             whole = parse_json(data)
         except (ValueError, RecursionError) as error:
@@ -169,27 +212,61 @@ class JsonSource(JsonLinesSource):
         yield from map(json_line, whole)
 
 
-class ParquetSource:
-    """The rows of a Parquet file, read in small batches."""
+class ParquetSource(Closing):
+    """The rows of a Parquet file, read in batches by a process with limits: a few kilobytes can hold terabytes."""
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
-        parquet = require("pyarrow.parquet", "reading Parquet files")
-        try:
-            self.file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20)  # else it loads a whole group
-        except (OSError, ValueError) as error:
-            raise InputError(f"{name} is no Parquet file: {error}") from None
+    def __init__(self, name: str) -> None:
+        self._process = Confined(parquet_rows)
+        self._replies = self._process.ask(str(Path(name).absolute()))
+        self._most = max(MAX_UNPACKED, MAX_RATIO * Path(name).stat().st_size)
         self.name = name
-        self.size: int | None = self.file.metadata.num_rows or None
+        try:
+            self.size: int | None = next(self._replies) or None
+        except InputError as error:
+            self.close()
+            raise InputError(f"{name} is no Parquet file: {error}") from None
 
     def __iter__(self) -> Iterator[FileRow]:
         number = 0
         try:
-            for batch in self.file.iter_batches(batch_size=32, use_threads=False):
-                for fields in batch.to_pylist():
+            for rows in self._replies:
+                if self._process.received > self._most:
+                    raise InputError(expands("it"))
+                for fields in rows:
                     number += 1
-                    yield FileRow(number, _json_ready(fields), None, number)
-        except (OSError, ValueError) as error:  # damaged, or a value out of Python's range
+                    yield FileRow(number, fields, None, number)
+        except InputError as error:
             raise InputError(f"{self.name} cannot be read past row {number}: {error}") from None
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self._replies.close()
+        self._process.close()
+
+
+BATCH_ROWS, BATCH_BYTES = 32, 2**22
+"""Maximum rows of a batch, and what they may take together, if a row takes no more."""
+
+
+def parquet_rows(path: str) -> Iterator[Any]:
+    """In the process: the number of rows, and then lists of rows."""
+    parquet = require("pyarrow.parquet", "reading Parquet files")
+    try:
+        file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)  # else it loads a whole group
+        rows = file.metadata.num_rows
+        size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
+        most = min(max(BATCH_BYTES * rows // max(size, 1), 1), BATCH_ROWS)
+        yield rows
+        for batch in file.iter_batches(batch_size=most, use_threads=False):
+            step = max(BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1), 1)
+            for start in range(0, batch.num_rows, step):
+                yield [_json_ready(fields) for fields in batch.slice(start, step).to_pylist()]
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged, or a value out of Python's range
+        raise InputError(str(error)) from None
 
 
 def _json_ready(value: Any) -> Any:

@@ -101,9 +101,26 @@ class Package:
             if name in self._sizes:
                 self.notes.append(f"{name} is larger than {MAX_PART_BYTES // 2**20} MiB and not read")
             return None
-        parser = self.xml.XMLParser(resolve_entities=False, no_network=True, remove_comments=False, recover=True)
+        options = {"resolve_entities": False, "no_network": True, "remove_comments": False}
+        parser = self.xml.XMLParser(recover=True, huge_tree=True, **options)
         with self._archive.open(name) as stream:
-            return self.xml.parse(stream, parser).getroot()
+            root = self.xml.parse(stream, parser).getroot()
+        whole = all(one.level_name != "FATAL" for one in parser.error_log)  # else the parser has left out the rest
+        self._note(name, root, whole=whole)
+        return root
+
+    def elements(self, name: str, *tags: str) -> Iterator[Any]:
+        """The elements of a part with these tags, as a stream; the part then counts as read."""
+        self._left.pop(name, None)
+        with self._archive.open(name) as stream:
+            parsed = self.xml.iterparse(stream, tag=tags, resolve_entities=False, huge_tree=True)
+            yield from (element for _, element in parsed)
+            self._note(name, parsed.root)
+
+    def _note(self, name: str, root: Any, *, whole: bool = True) -> None:
+        """Note a part of which text may be left out; no program writes entities into these files."""
+        if not whole or (root is not None and root.getroottree().docinfo.doctype):
+            self.notes.append(f"{name} is damaged, nested too deeply or has entities, and is read in part")
 
     def related(self, name: str) -> dict[str, _Relation]:
         """The parts that a part names, by the id of the relation."""
@@ -173,9 +190,8 @@ class Package:
         about = dict[str, str]()
         if "docProps/core.xml" in self._sizes and (root := self.root("docProps/core.xml")) is not None:
             about = {local(one): (one.text or "").strip() for one in root if isinstance(one.tag, str)}
-        return FileText(
-            tuple(parts), about.get("title") or None, about.get("creator", "")[:200] or None, tuple(self.notes)
-        )
+        author, notes = about.get("creator", "")[:200] or None, tuple(dict.fromkeys(self.notes))
+        return FileText(tuple(parts), about.get("title") or None, author, notes)
 
 
 def local(element: Any) -> str:
@@ -312,11 +328,10 @@ def read_slides(path: Path) -> FileText:
         size = main.find(f"{P}sldSz")
         edges = (int(size.get("cx")), int(size.get("cy"))) if size is not None else (10**9, 10**9)
         parts = list[Part]()
-        for number, one in enumerate(main.iter(f"{P}sldId"), 1):
-            name = slides[one.get(f"{R}id")].name
+        names = dict.fromkeys(slides[one.get(f"{R}id")].name for one in main.iter(f"{P}sldId"))
+        for number, name in enumerate(names, 1):
+            away = package.root(name).get("show") in ("0", "false")
             shown = list(package.read(name, f"slide {number:,}", lambda text: _look_of_shape(text, edges)))
-            with package.open(name) as stream:
-                away = package.xml.parse(stream).getroot().get("show") in ("0", "false")
             parts += [part._replace(hidden=part.hidden or FOLDED) for part in shown] if away else shown
         return package.file(parts)
 

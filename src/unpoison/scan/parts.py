@@ -81,6 +81,15 @@ class FileText(NamedTuple):
     author: str | None = None
     notes: tuple[str, ...] = ()
 
+    def within(self, most: int) -> Self:
+        """The first characters; the same object if there are no more."""
+        parts, left = list[Part](), most
+        for part in self.parts:
+            parts.append(part._replace(text=part.text[: max(left, 0)]))
+            left -= len(part.text)
+        note = f"it expands to more than {most:,} characters, of which the first are read"
+        return self if left >= 0 else self._replace(parts=tuple(parts), notes=(*self.notes, note))
+
     def reading(self, hidden: str = "") -> FileReading:
         """The parts that are visible, or hidden in one way."""
         wanted = (part for part in self.parts if part.hidden == hidden)

@@ -103,12 +103,11 @@ def _strings(package: Package, name: str) -> Iterator[str]:
     if not package.has(name):
         return
     length = 0
-    with package.open(name) as stream:
-        for _, item in package.xml.iterparse(stream, tag=f"{X}si", resolve_entities=False, huge_tree=True):
-            text = "".join(one.text or "" for one in item.iter(f"{X}t") if local(one.getparent()) != "rPh")
-            length += len(text)
-            yield text if length <= MAX_STRINGS else ""
-            item.clear()
+    for item in package.elements(name, f"{X}si"):
+        text = "".join(one.text or "" for one in item.iter(f"{X}t") if local(one.getparent()) != "rPh")
+        length += len(text)
+        yield text if length <= MAX_STRINGS else ""
+        item.clear()
 
 
 def _styles(root: Any) -> list[_Style]:
@@ -141,36 +140,35 @@ def _rows(package: Package, name: str, sheet: _Sheet) -> Iterator[tuple[Part, in
     merged = _merged(package, name)
     hidden_columns, number = list[tuple[int, int]](), 0
     wanted = (f"{X}row", f"{X}col", *(f"{X}{one}" for one in _BESIDE))
-    with package.open(name) as stream:
-        for _, element in package.xml.iterparse(stream, tag=wanted, resolve_entities=False, huge_tree=True):
-            kind = local(element)
-            if kind == "col":
-                if element.get("hidden") in ("1", "true"):
-                    hidden_columns.append((int(element.get("min", 0)), int(element.get("max", 0))))
-            elif kind == "row":
-                number = int(element.get("r") or number + 1)
-                away = sheet.away or element.get("hidden") in ("1", "true")
-                covered = [one for one in merged if one[0] <= number <= one[2]]
-                cells: dict[str, list[tuple[str, str]]] = {"": [], FOLDED: [], COVERT: []}
-                for place, column, value, style in _cells(element, number, sheet):
-                    below = any(
-                        left <= column <= right and (column, number) != (left, top) for top, left, _, right in covered
-                    )
-                    folded = away or below or any(first <= column <= last for first, last in hidden_columns)
-                    unseen = style.unseen or (style.white and not sheet.coloured)
-                    cells[COVERT if unseen else FOLDED if folded else ""].append((place, value))
-                for hidden, line in cells.items():
-                    if line:
-                        where = f"sheet {sheet.name}, {line[0][0] if len(line) == 1 else f'row {number:,}'}"
-                        yield Part(" | ".join(value for _, value in line), where, hidden), len(line)
-            else:
-                where = f"sheet {sheet.name}, {_BESIDE[kind]}"
-                texts = [_CODE.sub(" ", element.text or ""), *element.attrib.values()]
-                yield Part("\n".join(text for text in texts if len(text.split()) > 1), where, FOLDED), 1
-            if kind != "col":
-                element.clear()
-                while element.getprevious() is not None:
-                    del element.getparent()[0]
+    for element in package.elements(name, *wanted):
+        kind = local(element)
+        if kind == "col":
+            if element.get("hidden") in ("1", "true"):
+                hidden_columns.append((int(element.get("min", 0)), int(element.get("max", 0))))
+        elif kind == "row":
+            number = int(element.get("r") or number + 1)
+            away = sheet.away or element.get("hidden") in ("1", "true")
+            covered = [one for one in merged if one[0] <= number <= one[2]]
+            cells: dict[str, list[tuple[str, str]]] = {"": [], FOLDED: [], COVERT: []}
+            for place, column, value, style in _cells(element, number, sheet):
+                below = any(
+                    left <= column <= right and (column, number) != (left, top) for top, left, _, right in covered
+                )
+                folded = away or below or any(first <= column <= last for first, last in hidden_columns)
+                unseen = style.unseen or (style.white and not sheet.coloured)
+                cells[COVERT if unseen else FOLDED if folded else ""].append((place, value))
+            for hidden, line in cells.items():
+                if line:
+                    where = f"sheet {sheet.name}, {line[0][0] if len(line) == 1 else f'row {number:,}'}"
+                    yield Part(" | ".join(value for _, value in line), where, hidden), len(line)
+        else:
+            where = f"sheet {sheet.name}, {_BESIDE[kind]}"
+            texts = [_CODE.sub(" ", element.text or ""), *element.attrib.values()]
+            yield Part("\n".join(text for text in texts if len(text.split()) > 1), where, FOLDED), 1
+        if kind != "col":
+            element.clear()
+            while element.getprevious() is not None:
+                del element.getparent()[0]
 
 
 _HEADS = dict.fromkeys(
@@ -227,15 +225,12 @@ def _date(days: float) -> str:
 def _merged(package: Package, name: str) -> list[tuple[int, int, int, int]]:
     """Top, left, bottom and right of the merged ranges; only the first `MAX_MERGED`."""
     found = list[tuple[int, int, int, int]]()
-    with package.open(name) as stream:
-        for _, one in package.xml.iterparse(
-            stream, tag=(f"{X}mergeCell", f"{X}row"), resolve_entities=False, huge_tree=True
-        ):
-            corners = _REFERENCE.findall(one.get("ref") or "")
-            if len(corners) == 2 and len(found) < MAX_MERGED:
-                (left, top), (right, bottom) = corners
-                found.append((int(top), _column(left), int(bottom), _column(right)))
-            one.clear()
-            while one.getprevious() is not None:
-                del one.getparent()[0]
+    for one in package.elements(name, f"{X}mergeCell", f"{X}row"):
+        corners = _REFERENCE.findall(one.get("ref") or "")
+        if len(corners) == 2 and len(found) < MAX_MERGED:
+            (left, top), (right, bottom) = corners
+            found.append((int(top), _column(left), int(bottom), _column(right)))
+        one.clear()
+        while one.getprevious() is not None:
+            del one.getparent()[0]
     return found

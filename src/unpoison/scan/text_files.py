@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
@@ -100,9 +101,12 @@ def _guess(raw: bytes) -> tuple[str, tuple[str, ...]]:
         text = "\0"
     if not _CONTROL.search(text):
         return text, ()
-    found = require("charset_normalizer", "reading a file that is not UTF-8").from_bytes(raw).best()
-    high = sum(byte >= 0x80 for byte in raw[:MAX_SAMPLE])
-    letters = high + sum(byte | 0x20 in range(0x61, 0x7B) for byte in raw[:MAX_SAMPLE])
+    guess = require("charset_normalizer", "reading a file that is not UTF-8").from_bytes
+    foreign = re.search(rb"[\x80-\xff]", raw)
+    stretch = raw[max(foreign.start() - LEAD, 0) // 4 * 4 :] if foreign else raw
+    found = guess(_sample(stretch)).best()
+    high = sum(byte >= 0x80 for byte in stretch[:MAX_SAMPLE])
+    letters = high + sum(byte | 0x20 in range(0x61, 0x7B) for byte in stretch[:MAX_SAMPLE])
     if b"\0" not in raw and high <= FOREIGN_SHARE * letters:
         words = set() if found is None else set(re.findall(r"[^\W\d_]+", str(found).lower()))
         if found is None or not any(word for word in words & _WORDS if not word.isascii()):
@@ -110,11 +114,28 @@ def _guess(raw: bytes) -> tuple[str, tuple[str, ...]]:
                 return raw.decode("cp1252"), ("its encoding was guessed: cp1252",)
     if found is None:
         return _read(raw, "utf-8")
-    return str(found), (f"its encoding was guessed: {found.encoding}",)
+    text, notes = _read(raw, found.encoding)
+    return text, (f"its encoding was guessed: {found.encoding}", *notes)
 
 
 MAX_SAMPLE = 100_000
 """Bytes that are counted."""
+
+MAX_GUESSED = 2**20
+"""Bytes from which an encoding is guessed: that takes a hundred times as long as reading them."""
+
+
+LEAD = 1_000
+"""Bytes before the first one above ASCII from which a file is looked at."""
+
+
+def _sample(stretch: bytes) -> bytes:
+    """What an encoding is guessed from, cut where no character is."""
+    if len(stretch) <= MAX_GUESSED:
+        return stretch
+    stretch = stretch[:MAX_GUESSED]
+    end = 0 if b"\0" in stretch else max(stretch.rfind(b"\n"), stretch.rfind(b" "))
+    return stretch[:end] if end > 0 else stretch
 
 
 def _read(raw: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:
@@ -125,6 +146,9 @@ def _read(raw: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:
 
 MAX_ROW = 64 * 2**20
 """Maximum bytes of a row."""
+
+MAX_CHARS = 64 * 2**20
+"""Maximum characters of a table that is one text: each of its rows repeats the names of the columns."""
 
 OWN = ("id", "text", "title", "source", "url")
 """Columns whose names are case-insensitive."""
@@ -150,7 +174,14 @@ def table_rows(source: str) -> tuple[Iterator[FileRow] | FileText, tuple[str, ..
     rows = _rows(raw, source, column or "")
     if column is not None:
         return rows, notes
-    return FileText(tuple(map(_as_text, rows)), notes=notes), ()
+    parts, left = list[Part](), MAX_CHARS
+    for row in rows:
+        parts.append(_as_text(row))
+        left -= len(parts[-1].text)
+        if left < 0:
+            notes = (*notes, f"it is read to row {row.number:,}, because it has over {MAX_CHARS:,} characters")
+            break
+    return FileText(tuple(parts), notes=notes), ()
 
 
 def _as_text(row: FileRow) -> Part:
@@ -169,7 +200,7 @@ def _rows(raw: bytes, source: str, column: str) -> Iterator[FileRow]:
 def _named(row: Mapping[str, Any], column: str) -> dict[str, Any]:
     """The cells under our field names."""
     plain = {name.strip().lower(): _joined(cell) for name, cell in row.items()}
-    fields = {name: _joined(cell) for name, cell in row.items()} | {n: plain[n] for n in OWN if n in plain}
+    fields = {sys.intern(name): _joined(cell) for name, cell in row.items()} | {n: plain[n] for n in OWN if n in plain}
     if column in plain:
         fields["text"] = plain[column]
     if column == "answer" and "question" in plain:

@@ -18,20 +18,12 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from unpoison.errors import InputError
+from unpoison.io.file_rows import CONTAINER, KEY, count_values
 from unpoison.serve.bounds import Bounds
 from unpoison.serve.replies import HTTP, Refusal
 from unpoison.serve.schemas import MAX_RANK_FIELDS, MAX_TRUST
 
-__all__ = ["BodyRoute", "count_values", "read_body"]
-
-CHUNK = 1 << 16
-"""Bytes that are counted at a time; other threads may run in between."""
-
-CONTAINER = 16
-"""Values that a list or an object counts for, because it takes as much memory."""
-
-KEY = 10
-"""Values that a key counts for: the memory for it and the time to look it up."""
+__all__ = ["BodyRoute", "read_body"]
 
 MAX_FIELDS = 64
 """Fields of a body."""
@@ -44,25 +36,6 @@ LISTS = ("passages", "documents", "texts")
 
 LENGTHS = {"rank_fields": MAX_RANK_FIELDS, "trust": MAX_TRUST}
 """Entries of other fields, counted before they are read one by one."""
-
-
-def count_values(body: bytes) -> int:
-    """The values of a JSON text, a list or an object being `CONTAINER` of them and a key `KEY`. O(n) time."""
-    start, inside, count = 0, False, 1
-    while start < len(body):
-        end = start + CHUNK
-        if body[end - 1 : end] == b"\\":  # what it escapes belongs to it
-            end += 1
-        chunk = body[start:end]
-        if b"\\" in chunk:
-            chunk = chunk.replace(b"\\\\", b"").replace(b'\\"', b"")
-        parts = chunk.split(b'"')
-        outside = b"".join(parts[inside::2])
-        count += outside.count(b",") + KEY * outside.count(b":")
-        count += CONTAINER * (outside.count(b"[") + outside.count(b"{"))
-        inside ^= len(parts) % 2 == 0
-        start = end
-    return count
 
 
 def read_body(body: bytes, adapter: TypeAdapter[Any], bounds: Bounds, *, watched: bool = False) -> Any:
