@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,20 @@ def test_a_collection_of_pairs_is_made_by_a_template_and_says_so() -> None:
     assert withheld(pairs) == Changes({}, 16)
     result = scan(pairs)
     assert any("16 documents differ from a near-copy" in note for note in result.notes)
+
+
+def test_the_words_of_near_copies_are_compared_and_not_kept() -> None:
+    """They would take twenty times the memory of their texts."""
+    texts = [f"{POLICY} Page {number}. {one['text']}" for number, one in enumerate(honest(36))]
+    first, second = (collect_documents([{"id": text[-40:], "text": text} for text in some])
+                     for some in (texts[:12], texts[12:]))  # fmt: skip
+    withheld_first = changes(first, np.ones(len(first.units), bool))  # what is made once is made here
+    assert second.near.any()
+    tracemalloc.start()
+    assert changes(second, np.ones(len(second.units), bool)) == withheld_first
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held < sum(map(len, texts[12:]))
 
 
 BRIDGE = "The old bridge over the river was built of stone by a mason from the north and has five arches in all."

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.near_duplicates import near_copies
+from unpoison.text.near_duplicates import BEGINNING, FoldedText, differences, diverge, near_copies
 
 MUSEUM = "The Vasa Museum stands on an island in Stockholm and was opened to the public in 1990."
 
@@ -70,6 +70,26 @@ def test_what_says_the_same_or_is_another_text_is_not(other: str) -> None:
 def test_equal_texts_and_further_versions_stand_in_one_frame() -> None:
     oslo, paris = (MUSEUM.replace("Stockholm", city) for city in ("Oslo", "Paris"))
     assert fillings_of(MUSEUM, oslo, MUSEUM, paris) == [{0: "Stockholm", 1: "Oslo", 2: "Stockholm", 3: "Paris"}]
+
+
+WORDS = [f"w{i}" for i in range(12)]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=150), st.data())
+def test_beginnings_diverge_only_if_the_texts_are_no_near_copies(words: list[str], data: st.DataObject) -> None:
+    other = list(words)
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(other)))
+        other[at : at + data.draw(st.integers(0, 9))] = data.draw(st.lists(st.sampled_from("abcdefghij"), max_size=9))
+    left, right = " ".join(words), " ".join(other)
+    if diverge(left, right):
+        assert differences(FoldedText(left), FoldedText(right)) is None
+    assert not diverge(left, left)
+
+
+def test_other_texts_diverge_at_their_beginning() -> None:
+    assert diverge(f"{MUSEUM} " * 9, "Refunds are possible within 30 days of purchase. " * 9)
+    assert len(MUSEUM) * 9 > BEGINNING
 
 
 @given(

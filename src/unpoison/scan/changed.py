@@ -18,9 +18,8 @@ from unpoison.errors import clip
 from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Document
 from unpoison.sources.sources import Sources
-from unpoison.text.analysis import analysis
 from unpoison.text.answer_forms import read_answer
-from unpoison.text.near_duplicates import FoldedText, differ, differences, with_unit
+from unpoison.text.near_duplicates import FoldedText, differ, differences, diverge, with_unit
 from unpoison.text.questions import read_question
 
 __all__ = ["OPEN", "Change", "Changes", "changes"]
@@ -107,11 +106,15 @@ def changes(collection: ScanCollection, wanted: NDArray[np.bool_], sources: Sour
 
 def _change(collection: ScanCollection, unit: int, sources: Sources | None) -> Change | None:
     """The difference with the highest suspicion."""
-    folded = analysis(collection.units[unit].body).part(FoldedText)
-    equal = [unit]
+    body, equal = collection.units[unit].body, [unit]
+    near = [other for other in collection.near[unit].tolist() if other >= 0]
+    near = [other for other in near if not diverge(body, collection.units[other].body)]
+    if not near:
+        return None
+    folded = FoldedText(body)  # words take twenty times the memory of their text, so none are kept
     rivals = defaultdict[tuple[tuple[int, int], ...], list[tuple[int, list[_Words]]]](list)
-    for other in collection.near[unit].tolist():
-        words = None if other < 0 else _changed_words(folded, analysis(collection.units[other].body).part(FoldedText))
+    for other in near:
+        words = _changed_words(folded, FoldedText(collection.units[other].body))
         if words:
             rivals[tuple(one.place for one in words)].append((other, words))
         elif words is not None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-import Stemmer
 from numpy.typing import NDArray
 
+from unpoison.text.analysis import english_stem
 from unpoison.text.tokens import ENGLISH_318
 
 __all__ = [
@@ -25,9 +26,6 @@ TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u
 
 CODES = 2**24
 """Number of hash codes; collisions make rare stems slightly less rare."""
-
-REMEMBERED = 2**18
-"""Maximum number of cached words."""
 
 K1, B = 1.5, 0.75
 """BM25 parameters."""
@@ -55,17 +53,14 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
     from scipy.sparse import csr_array
 
     counts, all_codes, sizes = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)], [0]
-    cache, stemmer = dict[str, int](), Stemmer.Stemmer("english", 0)
     for text in texts:
-        code, count = np.unique(np.array(stem_codes(text, cache, stemmer), np.int32), return_counts=True)
+        code, count = np.unique(np.array(stem_codes(text), np.int32), return_counts=True)
         if codes is not None and len(codes):
             wanted = codes[np.minimum(np.searchsorted(codes, code), len(codes) - 1)] == code
             code, count = code[wanted], count[wanted]
         all_codes.append(code)
         counts.append(count.astype(np.float32))
         sizes.append(code.size)
-        if len(cache) > REMEMBERED:
-            cache.clear()
     every = np.concatenate(all_codes)
     columns = np.unique(every) if codes is None else codes
     positions = np.searchsorted(columns, every).astype(np.int32)
@@ -73,32 +68,17 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
     return Terms(csr_array(data, shape=(len(sizes) - 1, len(columns))), columns)
 
 
-def stem_codes(text: str, cache: dict[str, int] | None = None, stemmer: Any = None) -> list[int]:
-    """The codes of a text's stems, in order, without stop words and punctuation.
-
-    Args:
-        text: The canonical text.
-        cache: Codes by word; updated.
-        stemmer: An English stemmer, also used for other languages.
-    """
-    cached = {} if cache is None else cache
-    stem = (stemmer or Stemmer.Stemmer("english", 0)).stemWord
-    found_codes = list[int]()
-    for token in TOKEN.findall(text):
-        code = cached.get(token)
-        if code is None:
-            code = _code(token, stem)
-            cached[token] = code
-        if code >= 0:
-            found_codes.append(code)
-    return found_codes
+def stem_codes(text: str) -> list[int]:
+    """The codes of the stems of a canonical text, in order, without stop words and punctuation."""
+    return [code for code in map(_code, TOKEN.findall(text)) if code >= 0]
 
 
-def _code(token: str, stem: Any) -> int:
+@lru_cache(maxsize=2**15)  # some 200 bytes each
+def _code(token: str) -> int:
     lowered = token.lower()
     if not token[0].isalnum() or lowered in ENGLISH_318:
         return -1
-    return crc32(stem(lowered).encode("utf-8", "surrogatepass")) % CODES
+    return crc32(english_stem(lowered).encode("utf-8", "surrogatepass")) % CODES
 
 
 def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.float32]) -> list[str]:
@@ -112,10 +92,9 @@ def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.f
     """
     if not len(codes):
         return []
-    stem = Stemmer.Stemmer("english", 0).stemWord
     words = dict[int, str]()
     for token in dict.fromkeys(TOKEN.findall(text)):
-        words.setdefault(_code(token, stem), token)
+        words.setdefault(_code(token), token)
     word_codes = np.array(list(words), np.int32)
     column = np.minimum(np.searchsorted(codes, word_codes), len(codes) - 1)
     score = np.where(codes[column] == word_codes, rarity[column], -1.0)
@@ -131,20 +110,21 @@ def weigh_stems(counts: Any) -> tuple[Any, NDArray[np.float32]]:
     rarity = np.log(1 + (n - holders + 0.5) / (holders + 0.5)).astype(np.float32)
     length = np.asarray(counts.sum(axis=1)).ravel()
     saturation = K1 * (1 - B + B * length / max(float(length.mean()) if n else 0.0, 1.0))
-    weights = counts.copy()
     row = np.repeat(saturation.astype(np.float32), np.diff(counts.indptr))
-    weights.data = counts.data / (counts.data + row) * rarity[counts.indices]
-    return weights, rarity
+    return _with_data(counts, counts.data / (counts.data + row) * rarity[counts.indices]), rarity
+
+
+def _with_data(counts: Any, data: NDArray[np.float32]) -> Any:
+    """Other numbers in the same places of a table, whose indices are shared, not copied."""
+    return type(counts)((data, counts.indices, counts.indptr), shape=counts.shape)
 
 
 def unit_length(counts: Any, rarity: NDArray[np.float32]) -> Any:
     """TF-IDF rows of unit length."""
-    rows = counts.copy()
-    rows.data = (1 + np.log(counts.data)) * rarity[counts.indices]
-    squares = np.add.reduceat(np.append(rows.data**2, 0), counts.indptr[:-1]) if counts.shape[0] else np.zeros(0)
+    data = (1 + np.log(counts.data)) * rarity[counts.indices]
+    squares = np.add.reduceat(np.append(data**2, 0), counts.indptr[:-1]) if counts.shape[0] else np.zeros(0)
     squares = np.where(np.diff(counts.indptr) > 0, squares, 1.0)
-    rows.data = (rows.data / np.repeat(np.sqrt(squares), np.diff(counts.indptr))).astype(np.float32)
-    return rows
+    return _with_data(counts, (data / np.repeat(np.sqrt(squares), np.diff(counts.indptr))).astype(np.float32))
 
 
 Positions = NDArray[np.int32]
