@@ -1,5 +1,6 @@
-"""How well a scan finds planted documents, and what it flags of clean collections.
+"""How well a scan finds planted documents, and what it flags of clean collections; of files by their type.
 
+    python -m benchmarks scan
     python -m benchmarks scan quality evaluation-data --sets msmarco --attacks poisonedrag
     python -m benchmarks scan first evaluation-data --attacks poisonedrag,poisonedrag-gemini
     python -m benchmarks scan clean evaluation-data
@@ -158,12 +159,18 @@ def clean(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("quality", "first", "clean"))
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("table", choices=("files", "quality", "first", "clean"), nargs="?", default="files")
+    parser.add_argument("folder", type=Path, nargs="?", help="the evaluation data; files need none")
     parser.add_argument("--sets", default="nq,hotpotqa,msmarco")
     parser.add_argument("--attacks", default="poisonedrag")
     given = parser.parse_args()
-    if given.table == "quality":
+    if given.table == "files":
+        from benchmarks.quality.scan_files import by_type
+
+        by_type()
+    elif given.folder is None:
+        parser.error("name the folder of the evaluation data")
+    elif given.table == "quality":
         quality(given.folder, given.sets.split(","), given.attacks.split(","))
     elif given.table == "first":
         first(given.folder, given.sets.split(","), given.attacks.split(","))

@@ -7,6 +7,7 @@ import yaml
 
 from unpoison.check.check import policy_text, recommend_policy
 from unpoison.core.passages import Passage
+from unpoison.defenses.guard import Guard
 from unpoison.sources.sources import Sources
 
 
@@ -52,6 +53,18 @@ def test_a_document_that_calls_its_source_a_star_makes_nobody_known(star: str) -
 def test_without_sources_nobody_is_known() -> None:
     assert recommend_policy(passages(None, None)) == {"origin": "domain"}
     assert recommend_policy([]) == {"origin": "domain"}
+
+
+def test_without_a_reader_other_sources_are_blocked() -> None:
+    """Guard alone cannot tell a plain lie of a new source from a fact."""
+    own = passages("docs/hr/leave.md", "docs/it.md")
+    found = recommend_policy(own, ["docs"], weighed=False)
+    assert found == {"origin": "domain", "known": ["docs/**"], "blocked": ["**"]}
+    assert yaml.safe_load(policy_text(found, "docs", ())) == found
+    texts = [{"text": "There are 28 days of leave.", "source": "docs/hr/leave.md"}]
+    texts += [{"text": "There are 99 days of leave.", "source": source} for source in ("new.example", "talk/leave.md")]
+    assert Guard(sources=Sources(found)).screen("How many days of leave are there?", texts).kept_indices == (0,)
+    assert "blocked" not in recommend_policy([*own, *passages(None)], ["docs"], weighed=False)
 
 
 def test_a_hostile_name_stays_in_its_comment() -> None:

@@ -1,7 +1,7 @@
 """Check documents: scan them, recommend a policy, and attack a copy of them with and without the recommendation.
 
 The system is taken to be BM25 retrieval without a defense. The recommendation is Guard, with the reader where it is
-installed, and a policy in which the sources that are there already are known.
+installed, and a policy in which the sources that are there already are known; without a reader, all others are blocked.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def check_documents(
     progress(0, total, "scan")
     found = scan(documents, engine=Engine(workers=None if len(documents) > MANY else 1))
     flagged = tuple(finding.id for finding in found.flagged)
-    keys = recommend_policy([passage for passage in passages if passage.id not in flagged], roots)
     asked, model = make(passages, flagged, questions), load_best_reader(reader)
+    keys = recommend_policy([one for one in passages if one.id not in flagged], roots, weighed=bool(model or cases))
     defended = Guard(generator=model, sources=Sources(keys)), None if model is None else Vanilla(generator=model)
     progress(1, total, "without an attack")
     clean = asked.clean(*defended) if len(asked) else []
@@ -198,7 +198,6 @@ def check_documents(
         progress(done, total, f"{attack}, {owner}")
         outcomes.append(Outcome.of(attack, owner, asked.attacked(attack, owner, *defended)))
     progress(total, total, "done")
-    rows = count_origins(passages, keys).rows()
     return CheckResult(
         source=source,
         documents=len(passages),
@@ -207,7 +206,7 @@ def check_documents(
         reader=model is not None,
         flagged=flagged,
         findings=tuple((f.id, f.suspicion, tuple(map(plain, f.reasons))) for f in found.findings[:MAX_FINDINGS]),
-        origins=tuple((row.origin, row.passages, row.share) for row in rows),
+        origins=tuple((row.origin, row.passages, row.share) for row in count_origins(passages, keys).rows()),
         clean_lost=wilson(sum(case["lost"] for case in clean), sum(case["clean"] for case in clean)),
         outcomes=tuple(outcomes),
         policy=policy_text(keys, source, flagged),
@@ -231,13 +230,21 @@ def folder_names(folder: Path) -> tuple[str, ...]:
     return (full,) if folder.is_absolute() or typed.startswith(".") else (typed, full)
 
 
-def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = ()) -> dict[str, Any]:
+def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = (), *, weighed: bool = True) -> dict[str, Any]:
     """The keys of a policy for these documents, as YAML has them.
 
     Args:
         passages: The documents that are believed.
         roots: Names of the folder that they lie in; () where they lie in none.
+        weighed: Whether a reader weighs claims by their sources. If not, all sources but those of the documents are
+            blocked, if the policy knows all of these.
     """
+    keys = _known_sources(passages, roots)
+    levels = set[str]() if weighed else {one.level for one in Sources(keys).standings("", passages)}
+    return keys | ({"blocked": ["**"]} if levels == {"known"} else {})
+
+
+def _known_sources(passages: Sequence[Passage], roots: Sequence[str]) -> dict[str, Any]:
     if roots:
         known = [f"{root}/**" for root in roots if is_exact(root)]
         return {"origin": "domain"} | ({"known": known} if known else {})
@@ -267,6 +274,7 @@ def policy_text(keys: Mapping[str, Any], source: str, flagged: Collection[str]) 
         f"# Sources of {excerpt(source, 100)}, as `unpoison check` found them: all others are new.",
         "# Move sites with user content to `open`, and the few decisive sources to `trusted`.",
     ]
+    lines += ["# Without a reader nobody weighs claims: others are blocked until you list them."] * ("blocked" in keys)
     if flagged:
         lines.append(f"# The scan flagged {len(flagged):,}, look at these first: {excerpt(', '.join(flagged), 400)}")
     return "\n".join(lines) + "\n" + yaml.safe_dump(dict(keys), sort_keys=False, allow_unicode=True, width=1000)

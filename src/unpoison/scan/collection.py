@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import clip
-from unpoison.scan.documents import Document, Probe, Unit, documents_of, probe, units_of
+from unpoison.scan.documents import UNNAMED, Document, Probe, Unit, documents_of, probe, units_of
 from unpoison.scan.neighbours import (
     NEAREST,
     Positions,
@@ -110,7 +110,7 @@ def collect_documents(values: Iterable[object]) -> ScanCollection:
 
 
 def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
-    bare = sum(document.passage.id is not None and "it has no id" in " ".join(document.notes) for document in documents)
+    bare = sum(UNNAMED in document.notes for document in documents)
     empty = sum(not document.passage.text.strip() for document in documents)
     notes = list[str]()
     if len(documents) == 1:

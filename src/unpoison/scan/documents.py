@@ -18,13 +18,18 @@ from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
 
-__all__ = ["Document", "Probe", "Unit", "UnreadDocument", "content_name", "documents_of", "moment", "probe", "units_of"]
+__all__ = [
+    "UNNAMED", "Document", "Probe", "Unit", "UnreadDocument", "content_name", "documents_of", "moment", "probe",
+    "units_of",
+]  # fmt: skip
 
 TIMES = ("added_at", "created_at", "inserted_at", "indexed_at", "published", "timestamp", "date")
 """Metadata with the time of a document; the first one present is used."""
 
 TURNS = ("messages", "conversations")
 """Fields of a chat log with its turns."""
+
+UNNAMED = "it has no id, and is named by a hash of its text"
 
 AUTHORS = ("author", "authors", "uploader", "user", "owner")
 """Metadata with the author."""
@@ -90,7 +95,7 @@ class Document:
         notes: tuple[str, ...] = ()
         if passage.id is None:
             named["id"] = f"text-{blake2b(passage.text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
-            notes = ("it has no id, and is named by a hash of its text",)
+            notes = (UNNAMED,)
         time = next((metadata[name] for name in TIMES if metadata.get(name) is not None), None)
         added_at = None if time is None else moment(time)
         if time is not None and added_at is None:

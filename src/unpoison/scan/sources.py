@@ -16,7 +16,7 @@ from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.report.rendering import excerpt
 from unpoison.retrieval.store import is_store, open_vector_store
-from unpoison.scan.documents import Document, UnreadDocument, documents_of
+from unpoison.scan.documents import UNNAMED, Document, UnreadDocument, documents_of
 from unpoison.scan.file_reader import READERS, FileReader
 from unpoison.scan.other_files import advice
 from unpoison.scan.parts import COVERT, FOLDED, FileText
@@ -130,7 +130,8 @@ def _of_records(
             failed(UnreadDocument(f"{file}, {location}" if file else location, error or ""))
         elif file:
             name = f"{file}#{record.fields.get('id') or record.number}"
-            yield replace(document, passage=replace(document.passage, id=name, source=document.passage.source or file))
+            passage = replace(document.passage, id=name, source=document.passage.source or file)
+            yield replace(document, passage=passage, notes=tuple(n for n in document.notes if n != UNNAMED))
         else:
             yield document
 

@@ -284,8 +284,3 @@ def _bounded(markup: str) -> str:
         return tag[0]
 
     return _OPENING.sub(bound, markup)
-
-
-def _lines(parts: Any) -> list[str]:
-    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
-    return [line for line in lines if line]

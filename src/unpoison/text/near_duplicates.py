@@ -219,7 +219,7 @@ def differences(one: FoldedText, other: FoldedText) -> list[TokenDifference] | N
 
 
 def diverge(one: str, other: str) -> bool:
-    """Whether the beginnings of two texts show that `differences` is None. O(1) time and memory, whatever the lengths."""
+    """Whether the beginnings of two texts show that `differences` is None. O(1) time and memory."""
     left, right = FoldedText(one[:BEGINNING]), FoldedText(other[:BEGINNING])
     whole = min(len(left.words), len(right.words)) - 1  # the last word may be cut
     at = next((i for i in range(max(whole, 0)) if left.words[i] != right.words[i]), whole)

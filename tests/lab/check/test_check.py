@@ -57,7 +57,7 @@ def test_every_attack_of_every_owner_is_measured(result: CheckResult) -> None:
 
 
 def test_the_policy_knows_the_folder_and_nobody_else(result: CheckResult, folder: Path) -> None:
-    assert yaml.safe_load(result.policy) == {"origin": "domain", "known": [f"{folder}/**"]}
+    assert yaml.safe_load(result.policy) == {"origin": "domain", "known": [f"{folder}/**"], "blocked": ["**"]}
     assert [count for _, count, _ in result.origins] == [2, 2]
 
 
