@@ -51,13 +51,13 @@ BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
     "modules without a test file of their name": 42,
-    "lines of code in tests": 34_476,
+    "lines of code in tests": 34_531,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,
     "names in unpoison.__all__": 20,
     "words in README.md": 900,
-    "words in docs": 61_919,
+    "words in docs": 62_003,
 }
 """The most that there may be of each. Lower a number where it is undercut by much; a higher one needs a reason."""
 

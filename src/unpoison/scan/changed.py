@@ -106,15 +106,14 @@ def changes(collection: ScanCollection, wanted: NDArray[np.bool_], sources: Sour
 
 def _change(collection: ScanCollection, unit: int, sources: Sources | None) -> Change | None:
     """The difference with the highest suspicion."""
-    body, equal = collection.units[unit].body, [unit]
-    near = [other for other in collection.near[unit].tolist() if other >= 0]
-    near = [other for other in near if not diverge(body, collection.units[other].body)]
-    if not near:
-        return None
-    folded = FoldedText(body)  # words take twenty times the memory of their text, so none are kept
+    units, equal = collection.units, [unit]
+    near = [
+        one for one in collection.near[unit].tolist() if one >= 0 and not diverge(units[unit].body, units[one].body)
+    ]
+    folded = FoldedText(units[unit].body if near else "")  # twenty times the memory of a text, so none is kept
     rivals = defaultdict[tuple[tuple[int, int], ...], list[tuple[int, list[_Words]]]](list)
     for other in near:
-        words = _changed_words(folded, FoldedText(collection.units[other].body))
+        words = _changed_words(folded, FoldedText(units[other].body))
         if words:
             rivals[tuple(one.place for one in words)].append((other, words))
         elif words is not None:

@@ -18,10 +18,8 @@ from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
 
-__all__ = [
-    "UNNAMED", "Document", "Probe", "Unit", "UnreadDocument", "content_name", "documents_of", "moment", "probe",
-    "units_of",
-]  # fmt: skip
+__all__ = ["UNNAMED", "Document", "Probe", "Unit", "UnreadDocument", "content_name", "documents_of", "moment", "probe",
+           "units_of"]  # fmt: skip
 
 TIMES = ("added_at", "created_at", "inserted_at", "indexed_at", "published", "timestamp", "date")
 """Metadata with the time of a document; the first one present is used."""
