@@ -79,6 +79,7 @@ def test_a_page_is_read_as_a_browser_reads_it(markup: str, text: str) -> None:
     "markup",
     [
         "<template>{}</template>",
+        "<template><template>{}</template></template>",
         "<NOSCRIPT>{}</NOSCRIPT>",
         "<iframe src=x>{}</iframe>",
         "<svg><desc>{}</desc></svg>",

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from fastapi.exceptions import RequestValidationError
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
 
 from service_doubles import Serving, body, problem, stop_clock
 from unpoison.serve import Bounds, reading
+from unpoison.serve.reading import read_body
+from unpoison.serve.schemas import ScreenRequest
 
 JSON = {"Content-Type": "application/json"}
 
@@ -77,3 +83,16 @@ def test_numbers_are_bounded_too(serving: Serving) -> None:
     client = serving(bounds=Bounds(values=100))
     vectors = body(embedding=[0.5] * 60, passages=[{"text": "a", "embedding": [0.5] * 60}])
     assert "values and at most 100 are taken" in problem(client.post("/v1/screen", json=vectors), 422)
+
+
+@pytest.mark.parametrize("item", [b"1", b"0.0123456", b'"ab"'])
+def test_as_many_values_as_are_taken_are_parsed_in_one_short_step(item: bytes) -> None:
+    """A parser lets no other thread run, so that /healthz waits for it."""
+    content = b'{"query":"x","passages":["a"],"embedding":[' + b",".join([item] * (Bounds().values - 99)) + b"]}"
+    adapter, took = TypeAdapter(ScreenRequest), list[float]()
+    for _ in range(3):
+        began = time.thread_time()
+        with suppress(RequestValidationError):
+            read_body(content, adapter, Bounds())
+        took.append(time.thread_time() - began)
+    assert min(took) < 0.2, took  # in several steps, the longest of which takes half of it

@@ -54,7 +54,7 @@ SHORT = 2**20
 """Bytes of a web page up to which it is read without another process: a tag takes a hundred times its size."""
 
 
-MAX_TEXT, MAX_RATIO = 2**22, 50
+MAX_TEXT, MAX_RATIO = 2**22, 20
 """Characters of a file that are read, or so many times its size, if that is more: a scan takes a minute for them."""
 
 

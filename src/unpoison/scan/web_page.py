@@ -132,12 +132,12 @@ def _walk(root: Any, page: _PageLook) -> Iterator[tuple[Any, _Look]]:
         element = node.is_element_node
         look = _look(node, looks[-1], page) if element else looks[-1]
         yield node, look
-        if node.tag == "template":
-            for fragment in node.template_fragments():
-                yield from (
-                    (inner, look._replace(hidden=look.hidden or FOLDED))
-                    for inner in fragment.traverse(include_text=True)
-                )
+        templates = [node] if node.tag == "template" else []
+        while templates:
+            for fragment in templates.pop().template_fragments():
+                for inner in fragment.traverse(include_text=True):
+                    yield inner, look._replace(hidden=look.hidden or FOLDED)
+                    templates += [inner] if inner.tag == "template" else []
         below = node.first_child if element else None
         if below is not None:
             looks.append(look)
