@@ -51,7 +51,7 @@ BUDGETS = {
     "modules with one importer": 47,
     "names that nobody imports": 0,
     "modules without a test file of their name": 42,
-    "lines of code in tests": 34_531,
+    "lines of code in tests": 34_548,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

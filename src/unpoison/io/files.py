@@ -35,7 +35,7 @@ __all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "ParquetSource", "open_
 MAX_JSON, MAX_JSON_VALUES = 2**30, 100_000_000
 """Maximum bytes and values (`count_values`) of one JSON file, which is held in memory."""
 
-MAX_UNPACKED, MAX_RATIO = 256 * 2**20, 100
+MAX_UNPACKED, MAX_RATIO = 16 * 2**20, 100
 """Maximum bytes that a packed file may unpack to, or so many times its size, if that is more."""
 
 
