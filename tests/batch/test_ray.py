@@ -11,7 +11,7 @@ import pytest
 from batch.rows import ODD, RAW, good, write
 from needs import need
 from unpoison.batch import BatchScreener, run
-from unpoison.batch import ray as engine
+from unpoison.batch import runner as engine
 from unpoison.batch.screener import BatchPart
 from unpoison.errors import MissingExtraError
 from unpoison.utils.extras import install_command
@@ -30,7 +30,7 @@ def ray():
 
     for _ in range(2):
         try:
-            engine._start(ray, 2)
+            engine._start_ray(ray, 2)
         except Exception as error:
             if "timed out during startup" not in str(error):
                 raise

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unpoison import Passage, RagDefender
-from unpoison.algorithms.concentration import top_terms
+from unpoison.algorithms.clusters import top_terms
 from unpoison.text.tokens import ENGLISH_318, words
 
 QUERY = "Where is the capital of France?"

@@ -6,8 +6,7 @@ import torch
 from ragdefender.grouping.concentration import ConcentrationBasedGrouping
 from ragdefender.identification.topk import IdentifyAdversarial
 
-from unpoison.algorithms.clusters import agglomerative
-from unpoison.algorithms.concentration import concentration, top_pair_frequency
+from unpoison.algorithms.clusters import agglomerative, concentration, top_pair_frequency
 from unpoison.algorithms.cosine import best_first, cosine
 
 pytestmark = [

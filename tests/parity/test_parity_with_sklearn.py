@@ -5,8 +5,7 @@ import pytest
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from unpoison.algorithms.clusters import agglomerative, two_means
-from unpoison.algorithms.concentration import top_terms
+from unpoison.algorithms.clusters import agglomerative, top_terms, two_means
 from unpoison.text.tokens import ENGLISH_318, words
 
 pytestmark = [pytest.mark.needs("sklearn"), pytest.mark.parity]

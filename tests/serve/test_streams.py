@@ -14,7 +14,7 @@ from unpoison.core.answers import Reply
 from unpoison.errors import ModelError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison.screener.streaming import Event
+from unpoison.screener.screener import Event
 from unpoison.serve import Bounds, routes
 
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from unpoison.beliefs.store import check_key, fresh_version
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError, clip
-from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
+from unpoison.utils.processes import Remade
 from unpoison.utils.sqlite import Connected, connect, explain_errors
 
 __all__ = ["PostgresBeliefs", "RedisBeliefs", "SqliteBeliefs"]

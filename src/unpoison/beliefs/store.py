@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 from unpoison.core.answers import Belief
 from unpoison.errors import InputError, StoreError, clip
 from unpoison.utils.checks import at_least
-from unpoison.utils.copies import CopyableLock
+from unpoison.utils.processes import CopyableLock
 
 __all__ = [
     "BeliefStore",

@@ -18,7 +18,7 @@ from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.report.rendering import excerpt
-from unpoison.retrieval.bm25 import BM25Retriever
+from unpoison.retrieval.memory import BM25Retriever
 from unpoison.scan.incident import SENTENCES, DocumentVerdict, Incident, trace
 from unpoison.utils.plain_text import count_noun
 

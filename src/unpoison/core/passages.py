@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.errors import InputError, clip
-from unpoison.sources.fields import EMPTY, Metadata, metadata_of, source_in
+from unpoison.sources.origins import EMPTY, Metadata, metadata_of, source_in
 
 if TYPE_CHECKING:  # canonicalisation is imported when the first text is read
     from unpoison.text.alignment import Region, Regions

@@ -27,8 +27,7 @@ from unpoison.text.replies import informative
 if TYPE_CHECKING:
     from unpoison.models.loading import GeneratorFunction
     from unpoison.runtime.driver import Limits
-    from unpoison.screener.screener import Screener
-    from unpoison.screener.streaming import Event
+    from unpoison.screener.screener import Event, Screener
     from unpoison.sources.sources import Sources, SourcesOption
 
 __all__ = [

@@ -41,7 +41,7 @@ from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
-from unpoison.screener.streaming import Event, whole
+from unpoison.screener.screener import Event, whole
 from unpoison.text.replies import informative
 from unpoison.utils.checks import among, at_least, within
 

@@ -16,8 +16,7 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.clusters import agglomerative
-from unpoison.algorithms.concentration import concentration, top_pair_frequency, top_terms
+from unpoison.algorithms.clusters import agglomerative, concentration, top_pair_frequency, top_terms
 from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason

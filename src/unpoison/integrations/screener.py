@@ -21,7 +21,7 @@ from unpoison.errors import InputError, OptionError, clip
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.admission import LONG, overlong
 from unpoison.sources.allow import Allowed
-from unpoison.sources.fields import metadata_of, source_in
+from unpoison.sources.origins import metadata_of, source_in
 from unpoison.utils.checks import among
 
 __all__ = ["DocumentScreener", "Mode", "passage"]

@@ -31,8 +31,8 @@ from unpoison.models.protocols import (
     TokenByToken,
     TwoTowers,
 )
-from unpoison.utils.copies import Remade
 from unpoison.utils.lru_cache import LRUCache
+from unpoison.utils.processes import Remade
 from unpoison.utils.sqlite import connect, explain_errors, transaction
 from unpoison.utils.threads import on_thread
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, UnpoisonError, clip
-from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable
+from unpoison.utils.processes import Remade
 
 __all__ = [
     "NamedModel",

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.prompts import Prompt
-from unpoison.utils.copies import CopyableLock
+from unpoison.utils.processes import CopyableLock
 
 __all__ = [
     "FakeEncoder",

@@ -21,10 +21,10 @@ from unpoison.text.answers import Relation, relation
 from unpoison.text.languages import other_language
 from unpoison.text.tokens import stems
 from unpoison.utils.checks import among, at_least, within
-from unpoison.utils.copies import Remade
 from unpoison.utils.extras import require
 from unpoison.utils.graphs import cores
 from unpoison.utils.lru_cache import LRUCache
+from unpoison.utils.processes import Remade
 
 __all__ = ["THRESHOLD", "PassageReader", "Reading"]
 

@@ -11,14 +11,13 @@ from unpoison.utils.extras import lazy_names
 
 if TYPE_CHECKING:
     from unpoison.retrieval.base import HybridRetriever, Retriever
-    from unpoison.retrieval.bm25 import BM25Retriever
-    from unpoison.retrieval.dense import DenseRetriever
     from unpoison.retrieval.langchain import LangChainStore
+    from unpoison.retrieval.memory import BM25Retriever, DenseRetriever
     from unpoison.retrieval.store import StoreRetriever
 
 _HOMES = {
-    "BM25Retriever": "bm25",
-    "DenseRetriever": "dense",
+    "BM25Retriever": "memory",
+    "DenseRetriever": "memory",
     "HybridRetriever": "base",
     "LangChainStore": "langchain",
     "Retriever": "base",

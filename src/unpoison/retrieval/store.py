@@ -15,8 +15,8 @@ from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.models.protocols import Encoder
 from unpoison.retrieval.base import BATCH, VectorRetriever, check_encoder, vectors_of
 from unpoison.sources.sources import Sources, SourcesOption
-from unpoison.utils.copies import CopyableLock
 from unpoison.utils.files import Closing
+from unpoison.utils.processes import CopyableLock
 
 __all__ = [
     "STORES",

@@ -9,10 +9,11 @@ sentences, and of a suspicious run each sentence by itself, so that a false alar
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, Self, Unpack, cast
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, Unpack, cast
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
@@ -23,10 +24,9 @@ from unpoison.injections import DETECTOR, THRESHOLD, Detection
 from unpoison.injections.detections import Stretch
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow, classify
-from unpoison.runtime.driver import arun, as_flow, result_of, run
+from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
 from unpoison.screener.admission import Admitted, admit
 from unpoison.screener.options import Shell, ShellOptions
-from unpoison.screener.streaming import Event, stream_events
 from unpoison.sources.history import Outcome
 from unpoison.sources.sources import Sources
 from unpoison.text.alignment import Region
@@ -34,7 +34,67 @@ from unpoison.text.sentences import sentences
 from unpoison.utils.threads import on_thread
 from unpoison.utils.tracing import Mark, span
 
-__all__ = ["Screener", "classified", "outcomes_of", "runs"]
+__all__ = ["Event", "Screener", "classified", "outcomes_of", "runs", "stream_events", "whole"]
+
+Event: TypeAlias = Screening | str | Answer
+"""An event of a stream: first a screening, then pieces of text, then one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _QueueListener:
+    """Puts events into a queue; the length of a reply bounds it."""
+
+    events: asyncio.Queue[Event | None]
+    finished: Callable[[Screening], Screening]
+
+    def on_screening(self, screening: Screening) -> None:
+        self.events.put_nowait(self.finished(screening))
+
+    def on_text(self, text: str) -> None:
+        self.events.put_nowait(text)
+
+
+async def stream_events(
+    flow: Flow[Answer], models: Models, limits: Limits, finished: Callable[[Screening], Screening]
+) -> AsyncIterator[Event]:
+    """Run the flow of an answer and yield its events as they become known.
+
+    Args:
+        flow: The one that `answer` runs.
+        models: Those of the defense.
+        limits: As for `arun`.
+        finished: Maps a screening to the caller's own passages.
+
+    Raises:
+        UnpoisonError: As `arun`; text yielded before it is not an answer.
+    """
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    task = asyncio.create_task(arun(flow, models, limits, _QueueListener(events, finished)))
+    task.add_done_callback(lambda _: events.put_nowait(None))
+    screened = spoken = False
+    try:
+        while (event := await events.get()) is not None:
+            screened, spoken = screened or isinstance(event, Screening), spoken or isinstance(event, str)
+            yield event
+        answer, calls = await task
+        if not screened:
+            yield answer.screening
+        if not spoken:
+            yield answer.text
+        yield replace(answer, calls=calls)
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await task
+
+
+async def whole(answering: Awaitable[Answer]) -> AsyncIterator[Event]:
+    """The events of an answer that is not final before its end: all of them then."""
+    answer = await answering
+    yield answer.screening
+    yield answer.text
+    yield answer
+
 
 FLOOR = 0.01
 """The probability from which a run is named; from the usual threshold on, its sentences are asked about."""

@@ -23,7 +23,7 @@ from unpoison.core.screenings import Screening
 from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.io.rows import answer_fields
-from unpoison.screener.streaming import Event
+from unpoison.screener.screener import Event
 from unpoison.serve.reading import BodyRoute
 from unpoison.serve.replies import Json
 from unpoison.serve.schemas import AnswerRequest, ScreenRequest

@@ -21,7 +21,7 @@ from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import UnknownNameError
 from unpoison.models.protocols import Generator
 from unpoison.scan.audit_log import AuditLog
-from unpoison.screener.streaming import Event
+from unpoison.screener.screener import Event
 from unpoison.serve.bounds import Bounds, beginnings, screening_of_all
 from unpoison.serve.replies import Refusal
 from unpoison.serve.schemas import PassageIn, ScreenRequest

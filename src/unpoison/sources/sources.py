@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, Typ
 
 from unpoison.errors import InputError, OptionError, UnpoisonError
 from unpoison.sources.allow import Allowed
-from unpoison.sources.fields import Metadata, metadata_of, source_in
 from unpoison.sources.history import History, Outcome, Past, question_hash, retrieval_of
-from unpoison.sources.origins import is_shared, origin_of, source_of
+from unpoison.sources.origins import Metadata, is_shared, metadata_of, origin_of, source_in, source_of
 from unpoison.sources.policy import LISTS, Pattern, Policy
 from unpoison.sources.trust import Level, outcomes, trust
 from unpoison.utils.checks import among

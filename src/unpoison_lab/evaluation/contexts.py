@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
-from unpoison.retrieval.bm25 import BM25Index, english_words
+from unpoison.retrieval.memory import BM25Index, english_words
 from unpoison_lab.evaluation.examples import Example, Label, LabelledPassage
 
 __all__ = ["Candidate", "Context", "clean_contexts", "context_from_labels", "nearest", "text_key"]
