@@ -30,8 +30,8 @@ from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.guard_data import Sample, training_samples
 from benchmarks.training.guard_manuals import harmless_texts, manual_samples
 from unpoison.defenses.guard.crafted import LOWEST, Crafted, neighbor_features
+from unpoison.defenses.guard.features import COLUMNS, QuestionTerms, Style, TextWords, beside, root, run_codes
 from unpoison.text.analysis import canonical_word, word_hash, words_of
-from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside, root, run_codes
 
 __all__ = ["Fitted", "Texts", "crafted_samples", "fit", "judged"]
 

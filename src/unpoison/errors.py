@@ -27,20 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
-    "DeadlineError",
-    "FlowError",
-    "InputError",
-    "MissingExtraError",
-    "ModelError",
-    "OptionError",
-    "StoreError",
-    "TargetError",
-    "UnknownNameError",
-    "UnpoisonError",
-    "WorkerError",
-    "clip",
-    "nearest",
-]
+    "DeadlineError", "FlowError", "InputError", "MissingExtraError", "ModelError", "OptionError", "StoreError",
+    "TargetError", "UnknownNameError", "UnpoisonError", "WorkerError", "clip", "nearest",
+]  # fmt: skip
 
 
 FEW, MANY = 12, 24

@@ -71,7 +71,7 @@ def test_every_word_of_a_published_method_is_used() -> None:
     """Codes that nothing gives are no catalogue; those that are reserved are named here."""
     root = Path(str(registry.__file__)).parents[2]
     files = (path for path in root.rglob("unpoison*/**/*.py") if path.name != "reasons.py")
-    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    text = re.sub(r'(?m)^    "[a-z_.]+": f?".*$', "", "\n".join(path.read_text(encoding="utf-8") for path in files))
     given = set(
         re.findall(r'"([a-z_]+\.[a-z_]+|exempt|prompt_injection|hidden|allow|gibberish|crafted|contradicted)"', text)
     )

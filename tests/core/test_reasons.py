@@ -16,8 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Grada, Guard, Passage, Query, Screening
+from unpoison.core import registry
 from unpoison.core.reasons import SENTENCES, Reason, as_reason
 from unpoison.core.verdicts import Evidence, Verdict
+
+for name in registry.names("defenses"):  # each adds the sentences of its own codes
+    registry.find("defenses", name)
 
 CENTRAL = Reason.of("grada.central", place=2, count=7, score=0.5, tie=0.25, passage=1)
 CLAIM = Reason.of("crafted.quote", quote="the arena is in Oakland")
@@ -55,7 +59,7 @@ class Read(str):
 def test_a_sentence_is_made_when_it_is_read_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Read, "made", 0)
     for code, sentence in SENTENCES.items():
-        monkeypatch.setitem(SENTENCES, code, Read(sentence))  # type: ignore[call-overload]
+        monkeypatch.setitem(SENTENCES, code, Read(sentence))
     screening = Grada(keep=2).screen("where is the Vasa", QUICKSTART)
     assert Read.made == 0
     assert len(screening.kept) == 2

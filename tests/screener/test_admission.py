@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison import Grada, Passage, Query, Sources, Vanilla
+from unpoison import Grada, Passage, Query, Screening, Sources, Vanilla
+from unpoison.core.reasons import Reason
+from unpoison.core.verdicts import Claim, Contest, Evidence, Rival
 from unpoison.models import ScriptedGenerator
-from unpoison.screener.admission import LONG, MAX_NOTES, Selection, overlong, select_passages
+from unpoison.screener.admission import LONG, MAX_NOTES, Because, Selection, overlong, put_back, select_passages
 
 SOURCES = Sources({"blocked": ["evil.example"]})
 
@@ -70,3 +72,82 @@ def test_what_is_cut_is_said_of_the_passage_that_holds_it() -> None:
         Vanilla(prompt_injection="redact").screen("who?", ["Clean.", f"The ship is in Oslo.\n\n{order}"]).verdicts
     )
     assert [bool(verdict.spans) for verdict in verdicts] == [False, True]
+
+
+ALL = tuple(map(Passage, "abcde"))
+READ = (1, 3)
+WHY = Because(Reason.of("sources.blocked"))
+ARRAYS = {
+    "probability": np.array([0.2, 0.9]),
+    "clusters": np.array([0, 1]),
+    "votes": np.array([3.0, 1.0]),
+    "similarity": np.array([[1, 0.5], [0.5, 1]]),
+    "threshold": np.array(0.4),
+    "other": np.array([1.0, 2.0, 3.0]),
+}
+
+
+def screened(**arrays: np.ndarray) -> Screening:
+    return Screening.decided(
+        "own",
+        Query("q"),
+        [ALL[i] for i in READ],
+        kept=[1, 0],
+        scores=[-2.0, 1.0],
+        reasons=["like passage 1", Reason.of("copies.copy", passage=0)],
+        evidence=Evidence(arrays or ARRAYS, ("passage 0, 1 agree, passage 7 is nobody's",)),
+        contested=[Contest((Rival("x", (0,), 1), Rival("y", (1,), 1)))],
+        claims=[Claim("x", 1.0, (), (0, 1))],
+    )
+
+
+def test_what_was_not_read_is_dropped_with_the_lowest_score() -> None:
+    whole = put_back(screened(), ALL, READ, dict.fromkeys((0, 4), WHY), {2: 1})
+    assert whole.passages == ALL
+    assert whole.kept_indices == (3, 1, 2), "a copy ranks directly behind its original"
+    assert [v.score for v in whole.verdicts] == [-2, -2, -2, 1, -2]
+    assert [str(v.reason) for v in whole.verdicts] == [
+        "its source is blocked",
+        "like passage 3",
+        "a copy of passage 1",
+        "a copy of passage 1",
+        "its source is blocked",
+    ]
+    assert whole.notes == ("passage 1, 3 agree, passage 7 is nobody's",)
+    assert [rival.passages for rival in whole.contested[0].rivals] == [(1, 2), (3,)]
+    assert whole.claims[0].passages == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("probability", [1, 0.2, 0.2, 0.9, 1]),
+        ("clusters", [-1, 0, 0, 1, -1]),
+        ("votes", [0, 3, 3, 1, 0]),
+        ("threshold", 0.4),
+        ("other", [1, 2, 3]),
+    ],
+)
+def test_arrays_say_of_what_was_not_read_that_it_is_poison_without_a_vote(name: str, values: list[float]) -> None:
+    whole = put_back(screened(), ALL, READ, dict.fromkeys((0, 4), WHY), {2: 1})
+    np.testing.assert_array_equal(whole.evidence[name], values)
+
+
+def test_a_matrix_has_the_row_of_the_original_for_its_copy() -> None:
+    similarity = put_back(screened(), ALL, READ, dict.fromkeys((0, 4), WHY), {2: 1}).evidence["similarity"]
+    np.testing.assert_array_equal(similarity[np.ix_([1, 2, 3], [1, 2, 3])], [[1, 1, 0.5], [1, 1, 0.5], [0.5, 0.5, 1]])
+    assert not similarity[0].any()
+    assert not similarity[:, 4].any()
+
+
+def test_flat_arrays_of_those_that_answered_stay_and_name_their_positions() -> None:
+    arrays = {"answering": np.array([1]), "votes": np.array([2.0]), "pairs": np.eye(2)}
+    whole = put_back(screened(**arrays), ALL, READ, dict.fromkeys((0, 2, 4), WHY))
+    assert whole.evidence["answering"].tolist() == [3]
+    assert whole.evidence["votes"].tolist() == [2.0]
+    assert np.flatnonzero(whole.evidence["pairs"].any(axis=0)).tolist() == [1, 3]
+
+
+def test_where_all_were_read_nothing_is_made_again() -> None:
+    screening = screened()
+    assert put_back(screening, screening.passages, (0, 1), {}) is screening

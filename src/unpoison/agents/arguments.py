@@ -23,17 +23,9 @@ from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.plain_text import excerpt
 
 __all__ = [
-    "Conversation",
-    "ForeignArgument",
-    "HistoryEvent",
-    "Mode",
-    "arguments_from_results",
-    "mode_of",
-    "question",
-    "refusal",
-    "replay",
-    "write_down",
-]
+    "Conversation", "ForeignArgument", "HistoryEvent", "Mode", "arguments_from_results", "mode_of", "question",
+    "refusal", "replay", "write_down",
+]  # fmt: skip
 
 Mode = Literal["ask", "block", "log"]
 """What happens to a call whose target only a tool's result named: the user is asked, it is not made, or it is made and

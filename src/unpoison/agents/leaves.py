@@ -15,17 +15,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 __all__ = [
-    "Leaf",
-    "Path",
-    "TooMuchError",
-    "decoded",
-    "is_blob",
-    "put_texts",
-    "scalars",
-    "show_path",
-    "texts_of",
+    "Leaf", "Path", "TooMuchError", "decoded", "is_blob", "put_texts", "scalars", "show_path", "texts_of",
     "words_of",
-]
+]  # fmt: skip
 
 Path = tuple[Any, ...]
 """Keys, names of fields, and positions."""

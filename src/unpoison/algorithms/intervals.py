@@ -22,14 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from unpoison.errors import OptionError
 
 __all__ = [
-    "Difference",
-    "Estimate",
-    "bootstrap_ratio",
-    "holm",
-    "paired_bootstrap",
-    "paired_shares",
-    "wilson",
-]
+    "Difference", "Estimate", "bootstrap_ratio", "holm", "paired_bootstrap", "paired_shares", "wilson",
+]  # fmt: skip
 
 RESAMPLES = 2000
 """Number of bootstrap resamples."""

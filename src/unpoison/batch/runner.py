@@ -25,7 +25,7 @@ from unpoison.utils.files import Closing, lock_file
 from unpoison.utils.processes import process_map
 from unpoison.utils.threads import parallel_map
 
-__all__ = ["Progress", "on_ray", "run", "usual_workers", "waits"]
+__all__ = ["Progress", "run", "usual_workers", "waits"]
 
 ENGINES = ("local", "ray")
 

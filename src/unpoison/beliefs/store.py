@@ -17,13 +17,8 @@ from unpoison.utils.checks import at_least
 from unpoison.utils.processes import CopyableLock
 
 __all__ = [
-    "BeliefStore",
-    "MemoryBeliefs",
-    "belief_key",
-    "check_key",
-    "fresh_version",
-    "update",
-]
+    "BeliefStore", "MemoryBeliefs", "belief_key", "check_key", "fresh_version", "update",
+]  # fmt: skip
 
 _KEY = re.compile(r"[^\s\x00-\x1f\x7f]{1,128}")
 

@@ -97,8 +97,9 @@ def _load(name: str, question: str) -> Any:
         return get_command(command)
     holder = typer.Typer(**SETTINGS)
     settings = {"auto_envvar_prefix": "UNPOISON_SERVE"} if name == "serve" else None
-    examples = getattr(sys.modules[command.__module__], "EXAMPLES", None)
-    holder.command(name, cls=Command, epilog=examples, short_help=question, context_settings=settings)(command)
+    _, _, examples = (sys.modules[command.__module__].__doc__ or "").partition("\n\n")
+    epilog = examples.replace("Examples:", "\b\nExamples:", 1)  # line by line
+    holder.command(name, cls=Command, epilog=epilog, short_help=question, context_settings=settings)(command)
     return get_command(holder)
 
 

@@ -1,4 +1,14 @@
-"""`unpoison ask`: answers in spite of poisoned passages."""
+"""`unpoison ask`: answers in spite of poisoned passages.
+
+Examples:
+  unpoison ask -d trustrag -g openai:gpt-4o-mini retrieved.jsonl
+  unpoison ask -g reader --guarantee 2 retrieved.jsonl
+  unpoison ask -d radar -g reader --json retrieved.jsonl > answers.jsonl
+  unpoison ask -d radar -g reader --stream --beliefs sqlite:beliefs.db timeline
+  unpoison ask -g openai:gpt-4o-mini --cache replies.db retrieved.jsonl
+
+Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
+"""
 
 from __future__ import annotations
 
@@ -44,17 +54,6 @@ from unpoison.runtime.driver import Limits
 
 MAX_CALLS = 32
 """Model calls at the same time, over all rows."""
-
-EXAMPLES = """\b
-Examples:
-  unpoison ask -d trustrag -g openai:gpt-4o-mini retrieved.jsonl
-  unpoison ask -g reader --guarantee 2 retrieved.jsonl
-  unpoison ask -d radar -g reader --json retrieved.jsonl > answers.jsonl
-  unpoison ask -d radar -g reader --stream --beliefs sqlite:beliefs.db timeline
-  unpoison ask -g openai:gpt-4o-mini --cache replies.db retrieved.jsonl
-
-Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
-"""
 
 
 def ask(

@@ -1,4 +1,14 @@
-"""`unpoison audit`: the documents that were dropped over all questions."""
+"""`unpoison audit`: the documents that were dropped over all questions.
+
+Examples:
+  unpoison audit audit.jsonl
+  unpoison audit --since 7d --html week.html audit.jsonl
+  unpoison audit --alert audit.jsonl || notify
+  unpoison screen --json retrieved.jsonl | unpoison audit -
+
+Exit status: 0 when all rows were read, 1 when some could not be, 2 when none could; with --alert 3 when a document is
+flagged.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +39,6 @@ MAX_REPORTED = 20
 """Rows without a screening that are named; the others are counted."""
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-
-EXAMPLES = """\b
-Examples:
-  unpoison audit audit.jsonl
-  unpoison audit --since 7d --html week.html audit.jsonl
-  unpoison audit --alert audit.jsonl || notify
-  unpoison screen --json retrieved.jsonl | unpoison audit -
-
-Exit status: 0 when all rows were read, 1 when some could not be, 2 when none could; with --alert 3 when a document is
-flagged.
-"""
 
 
 def audit(

@@ -1,4 +1,22 @@
-"""`unpoison check`: attacks a copy of your documents, or a running system, and recommends a defense."""
+"""`unpoison check`: attacks a copy of your documents, or a running system, and recommends a defense.
+
+Examples:
+  unpoison check docs/
+  unpoison check documents.jsonl --report check.html --policy sources.yaml
+  unpoison check 'qdrant:http://localhost:6333#docs'
+  unpoison check docs/ --no-reader --questions 50 --json > check.json
+  unpoison check docs/ --fail-if 'flagged > 0' --fail-if 'contradictions > 0'
+  unpoison check http://localhost:8000
+  unpoison check http://localhost:8000/chat --ask 'How many days of leave are there?' --plant
+  unpoison check redteam.yaml --plant --report check.html
+
+Your documents and your store are not changed: the attacks run on a copy in memory. A running system is only asked. With
+--plant it gets false documents, each recorded in --journal first and removed after its question. If a check is killed,
+the next one removes the rest.
+Exit status: 0 when everything was measured; 1 when a document could not be read, no question could be generated or a
+--fail-if holds; 2 when the check failed; with --alert 3 when a document is flagged or two contradict each other. With
+--plant the error says whether a document may remain.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +45,6 @@ LIVE = "A running system"
 """The heading of its options."""
 QUESTIONS, QUESTIONS_LIVE = 25, 10
 """Default numbers of questions: for documents, and for a running system, which is asked each one repeatedly."""
-
-EXAMPLES = """\b
-Examples:
-  unpoison check docs/
-  unpoison check documents.jsonl --report check.html --policy sources.yaml
-  unpoison check 'qdrant:http://localhost:6333#docs'
-  unpoison check docs/ --no-reader --questions 50 --json > check.json
-  unpoison check docs/ --fail-if 'flagged > 0' --fail-if 'contradictions > 0'
-  unpoison check http://localhost:8000
-  unpoison check http://localhost:8000/chat --ask 'How many days of leave are there?' --plant
-  unpoison check redteam.yaml --plant --report check.html
-
-Your documents and your store are not changed: the attacks run on a copy in memory. A running system is only asked. With
---plant it gets false documents, each recorded in --journal first and removed after its question. If a check is killed,
-the next one removes the rest.
-Exit status: 0 when everything was measured; 1 when a document could not be read, no question could be generated or a
---fail-if holds; 2 when the check failed; with --alert 3 when a document is flagged or two contradict each other. With
---plant the error says whether a document may remain.
-"""
 
 
 def check(

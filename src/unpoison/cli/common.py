@@ -23,17 +23,9 @@ from unpoison.utils.plain_text import count_noun
 from unpoison.utils.threads import parallel_map
 
 __all__ = [
-    "RowCounts",
-    "cache_replies",
-    "outcomes",
-    "progress",
-    "row_progress",
-    "say",
-    "status_of_sources",
-    "track_progress",
-    "usable_rows",
-    "with_learning",
-]
+    "RowCounts", "cache_replies", "outcomes", "progress", "row_progress", "say", "status_of_sources",
+    "track_progress", "usable_rows", "with_learning",
+]  # fmt: skip
 
 
 T = TypeVar("T")

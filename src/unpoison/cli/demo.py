@@ -1,4 +1,8 @@
-"""`unpoison demo`: attack and defend the built-in sample, with no key and no download."""
+"""`unpoison demo`: attack and defend the built-in sample, with no key and no download.
+
+Examples:
+  unpoison demo
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,6 @@ from unpoison.io.rows import Row, load_sample
 from unpoison.report.rendering import excerpt, plain
 
 __all__ = ["plant"]
-
-EXAMPLES = """\b
-Examples:
-  unpoison demo
-"""
 
 NEXT = """\
 Next:

@@ -1,4 +1,11 @@
-"""`unpoison incident`: find the passages behind a wrong answer."""
+"""`unpoison incident`: find the passages behind a wrong answer.
+
+Examples:
+  unpoison incident --passages answered.jsonl --row 17
+  unpoison incident --passages documents.jsonl --question 'who built the Vasa' --answer 'Gustav' -g reader
+
+Exit status: 0 when documents were named or proven, 1 when not, 2 when nothing could be done.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +28,6 @@ from unpoison.report.rendering import excerpt
 from unpoison.retrieval.memory import BM25Retriever
 from unpoison.scan.incident import SENTENCES, DocumentVerdict, Incident, trace
 from unpoison.utils.plain_text import count_noun
-
-EXAMPLES = """\b
-Examples:
-  unpoison incident --passages answered.jsonl --row 17
-  unpoison incident --passages documents.jsonl --question 'who built the Vasa' --answer 'Gustav' -g reader
-
-Exit status: 0 when documents were named or proven, 1 when not, 2 when nothing could be done.
-"""
 
 
 def incident(

@@ -1,4 +1,15 @@
-"""`unpoison mcp-proxy`: a screening proxy for any MCP server."""
+"""`unpoison mcp-proxy`: a screening proxy for any MCP server.
+
+Examples:
+  unpoison mcp-proxy -- npx -y some-mcp-server
+  unpoison mcp-proxy --url https://tickets.example/mcp --tool search=block
+  unpoison mcp-proxy --url https://tickets.example/mcp --header 'Authorization: Bearer ${TICKETS}'
+  unpoison mcp-proxy --approve --lock tools.lock -- npx -y some-mcp-server
+  unpoison mcp-proxy --lock tools.lock -- npx -y some-mcp-server
+  unpoison mcp-proxy --arguments ask --allow '*@firm.example' -- npx -y some-mcp-server
+
+--approve exits with 3 if it left out a tool.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +30,6 @@ from unpoison.cli.options import SourcesFile, environment_of_caller, option
 from unpoison.errors import OptionError, clip
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import excerpt
-
-EXAMPLES = """\b
-Examples:
-  unpoison mcp-proxy -- npx -y some-mcp-server
-  unpoison mcp-proxy --url https://tickets.example/mcp --tool search=block
-  unpoison mcp-proxy --url https://tickets.example/mcp --header 'Authorization: Bearer ${TICKETS}'
-  unpoison mcp-proxy --approve --lock tools.lock -- npx -y some-mcp-server
-  unpoison mcp-proxy --lock tools.lock -- npx -y some-mcp-server
-  unpoison mcp-proxy --arguments ask --allow '*@firm.example' -- npx -y some-mcp-server
-
---approve exits with 3 if it left out a tool.
-"""
 
 LEFT_OUT = 3
 """The exit code of --approve if a tool was left out of the lock file."""

@@ -21,23 +21,9 @@ from unpoison.core import registry
 from unpoison.errors import OptionError, clip
 
 __all__ = [
-    "AsJson",
-    "Command",
-    "DefenseName",
-    "EncoderName",
-    "GeneratorName",
-    "Learn",
-    "Limit",
-    "NLIName",
-    "Output",
-    "RowsFile",
-    "SourcesFile",
-    "argument",
-    "environment_of_caller",
-    "from_here",
-    "limit_threads",
-    "option",
-]
+    "AsJson", "Command", "DefenseName", "EncoderName", "GeneratorName", "Learn", "Limit", "NLIName", "Output",
+    "RowsFile", "SourcesFile", "argument", "environment_of_caller", "from_here", "limit_threads", "option",
+]  # fmt: skip
 
 
 T = TypeVar("T", str, list[str], None)

@@ -1,4 +1,12 @@
-"""`unpoison quarantine`: move documents out of an index, and back."""
+"""`unpoison quarantine`: move documents out of an index, and back.
+
+Examples:
+  unpoison quarantine documents.jsonl quarantine.jsonl --decisions decisions.json
+  unpoison quarantine 'qdrant:http://localhost:6333#docs' 'qdrant:http://localhost:6333#held' --id a17 --id b3
+  unpoison quarantine documents.jsonl quarantine.jsonl --restore
+
+Exit status: 0 when all were moved, 1 when some are in neither store, 2 when nothing could be done.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +21,6 @@ from unpoison.errors import OptionError
 from unpoison.scan.quarantine import earlier_moves, move, read_decisions
 from unpoison.scan.stores import open_store
 from unpoison.utils.plain_text import count_noun
-
-EXAMPLES = """\b
-Examples:
-  unpoison quarantine documents.jsonl quarantine.jsonl --decisions decisions.json
-  unpoison quarantine 'qdrant:http://localhost:6333#docs' 'qdrant:http://localhost:6333#held' --id a17 --id b3
-  unpoison quarantine documents.jsonl quarantine.jsonl --restore
-
-Exit status: 0 when all were moved, 1 when some are in neither store, 2 when nothing could be done.
-"""
 
 
 def quarantine(

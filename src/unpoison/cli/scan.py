@@ -1,4 +1,14 @@
-"""`unpoison scan`: find planted documents in an index, without questions."""
+"""`unpoison scan`: find planted documents in an index, without questions.
+
+Examples:
+  unpoison scan documents.jsonl
+  unpoison scan --json documents.parquet > suspicious.jsonl
+  unpoison scan wiki/ --html work.html --sarif scan.sarif
+  unpoison scan 'qdrant:http://localhost:6333#docs' --seen docs.seen
+
+Exit status: 0 when every document was read, 1 when some could not be, 2 when nothing could be done; with --alert 3 when
+a document is flagged.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +44,6 @@ MAX_NAMED = 1000
 
 MAX_SHOWN = 20
 """Documents in the table of a terminal, if fewer are flagged."""
-
-EXAMPLES = """\b
-Examples:
-  unpoison scan documents.jsonl
-  unpoison scan --json documents.parquet > suspicious.jsonl
-  unpoison scan wiki/ --html work.html --sarif scan.sarif
-  unpoison scan 'qdrant:http://localhost:6333#docs' --seen docs.seen
-
-Exit status: 0 when every document was read, 1 when some could not be, 2 when nothing could be done; with --alert 3 when
-a document is flagged.
-"""
 
 
 def scan(

@@ -1,4 +1,18 @@
-"""`unpoison screen`: decide which passages a model may read, and why."""
+"""`unpoison screen`: decide which passages a model may read, and why.
+
+Examples:
+  unpoison screen retrieved.jsonl
+  unpoison screen --workers 8 --output screened.jsonl retrieved.parquet
+  unpoison screen --calibrate 0.02 retrieved.jsonl
+  unpoison screen -d grada:alpha=0.3,keep=3 retrieved.jsonl
+  unpoison screen -d ragdefender -e minilm --json retrieved.parquet > screened.jsonl
+  retrieve "who is it" | unpoison screen -d trustrag -
+
+With --output a file is screened in parts, in order. After an interruption the same command resumes; finished parts are
+in OUTPUT.part until then. With --learn it begins anew.
+
+Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none could be.
+"""
 
 from __future__ import annotations
 
@@ -50,22 +64,6 @@ class EngineChoice(StrEnum):
 
     LOCAL = "local"
     RAY = "ray"
-
-
-EXAMPLES = """\b
-Examples:
-  unpoison screen retrieved.jsonl
-  unpoison screen --workers 8 --output screened.jsonl retrieved.parquet
-  unpoison screen --calibrate 0.02 retrieved.jsonl
-  unpoison screen -d grada:alpha=0.3,keep=3 retrieved.jsonl
-  unpoison screen -d ragdefender -e minilm --json retrieved.parquet > screened.jsonl
-  retrieve "who is it" | unpoison screen -d trustrag -
-
-With --output a file is screened in parts, in order. After an interruption the same command resumes; finished parts are
-in OUTPUT.part until then. With --learn it begins anew.
-
-Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none could be.
-"""
 
 
 def screen(

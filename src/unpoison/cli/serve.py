@@ -1,4 +1,22 @@
-"""`unpoison serve`: defenses over HTTP."""
+"""`unpoison serve`: defenses over HTTP.
+
+Examples:
+  unpoison serve
+  unpoison serve --play --sources sources.yaml
+  unpoison serve -d guard -d trustrag:stages=1 -e minilm --port 8000
+  unpoison serve -g openai:gpt-4o-mini --limit timeout=120 --limit in_flight=8
+  UNPOISON_API_KEY=... unpoison serve --host 0.0.0.0 --on-poison demote
+  unpoison serve --host 0.0.0.0 --keys keys.txt --workers 4
+
+Every option can be set in the environment, as UNPOISON_SERVE_ON_POISON=demote. So can UNPOISON_BELIEFS (the store
+of radar: sqlite:FILE, redis://... or postgresql://...) and OTEL_EXPORTER_OTLP_ENDPOINT.
+
+The playground is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
+KEY": that of the environment variable UNPOISON_API_KEY, or one of --keys; without either, only this machine is served.
+
+Limits: passages (of a request), characters (of a passage), total (of all passages), body (bytes), timeout, wait,
+max_concurrency, threads, in_flight, retries, grace.
+"""
 
 from __future__ import annotations
 
@@ -43,25 +61,6 @@ TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
 """OpenTelemetry's environment variable for the address of the collector."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-EXAMPLES = f"""\b
-Examples:
-  unpoison serve
-  unpoison serve --play --sources sources.yaml
-  unpoison serve -d guard -d trustrag:stages=1 -e minilm --port 8000
-  unpoison serve -g openai:gpt-4o-mini --limit timeout=120 --limit in_flight=8
-  {KEY}=... unpoison serve --host 0.0.0.0 --on-poison demote
-  unpoison serve --host 0.0.0.0 --keys keys.txt --workers 4
-
-Every option can be set in the environment, as UNPOISON_SERVE_ON_POISON=demote. So can {BELIEFS} (the store
-of radar: sqlite:FILE, redis://... or postgresql://...) and {TRACES}.
-
-The playground is at /, the description of the interface at /openapi.json. Requests give a key as "Authorization: Bearer
-KEY": that of the environment variable {KEY}, or one of --keys; without either, only this machine is served.
-
-Limits: passages (of a request), characters (of a passage), total (of all passages), body (bytes), timeout, wait,
-max_concurrency, threads, in_flight, retries, grace.
-"""
 
 UNREAD = f"""The reader is not installed: verdicts, but no claims and no answers. {install_command("reader")}"""
 

@@ -1,7 +1,8 @@
 """Why a defense decided as it did: a code, its parameters, and the sentence that they make.
 
-A defense calls `Reason.of("grada.central", place=1, ...)`; `SENTENCES` has the sentence of each. Programs read
-the code and the parameters, never the sentence. A string from a custom defense is a reason without a code.
+A defense calls `Reason.of("grada.central", place=1, ...)`; its file has the sentences of its own codes, and `SENTENCES`
+those of all. Programs read the code and the parameters, never the sentence. A string from a custom defense is a reason
+without a code.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from unpoison.errors import clip
 
-__all__ = ["PROMPT_INJECTION", "SENTENCES", "Reason", "as_reason", "quotable"]
+__all__ = ["PAST", "PLACE", "PROMPT_INJECTION", "SENTENCES", "Reason", "add_sentences", "as_reason", "quotable"]
 
 PROMPT_INJECTION = "prompt_injection"
 """The code for a dropped prompt injection, and the name of the evidence for it."""
@@ -35,15 +36,14 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 TRUTH = "whether it is true was not checked"
 PLACE = "place {place} of {count}"
 PAST = f"{PLACE}, past the {{keep}} kept"
-NEAREST = "most similar to passage {passage} ({similarity:.2f})"
-BALANCE = "support {support:.2f} against {against:.2f}"
 
-SENTENCES: Mapping[str, str] = {
+SENTENCES: dict[str, str] = {
     # any defense
     "prompt_injection": "contains a prompt injection: {quote!r}",
     "prompt_injection.cut": "kept without its prompt injection {quote!r}",
     "prompt_injection.flagged": "kept with a possible prompt injection {quote!r}",
     "exempt": "exempt from screening",
+    "answer.uninformative": "its answer is uninformative",
     "copies.copy": "a copy of passage {passage}",
     "copies.all_equal": "all passages have the same embedding, so nothing tells them apart and all are kept",
     "nothing.retrieved": "retrieval rank {rank}",
@@ -70,72 +70,6 @@ SENTENCES: Mapping[str, str] = {
     "guard.unchecked": "every check is switched off",
     "guard.unjudged": f"hides nothing ({{probability:.2f}}); its style is not judged in this script, and {TRUTH}",
     "guard.redacted": "kept without {spans} suspicious parts, which leaves {probability:.2f}",
-    # GRADA
-    "grada.central": f"{PLACE}: graph score {{score:.4f}}, strongest edge {{tie:.3f}} to passage {{passage}}",
-    "grada.central_past": f"{PAST}: graph score {{score:.4f}}, strongest edge {{tie:.3f}} to passage {{passage}}",
-    "grada.untied": f"{PLACE}: graph score {{score:.4f}}, no edge to any other passage",
-    "grada.untied_past": f"{PAST}: graph score {{score:.4f}}, no edge to any other passage",
-    # RAGDefender
-    "ragdefender.suspect": f"suspect {{place}} of {{count}}: pair frequency {{frequency:.3f}}, {NEAREST}",
-    "ragdefender.below": f"pair frequency {{frequency:.3f}} is below that of the {{count}} suspects, {NEAREST}",
-    "ragdefender.no_suspects": f"no suspects; {NEAREST}",
-    "ragdefender.too_few": "fewer than {least} passages: too few to group, all kept",
-    # TrustRAG
-    "trustrag.too_alike": "in a cluster of {size} near-copies: mean cosine {density:.2f}, mean ROUGE-L {overlap:.2f}",
-    "trustrag.dense": "in a dense cluster of {size}: mean cosine {density:.2f}",
-    "trustrag.denser": "in the denser cluster, of {size}: mean cosine {density:.2f}",
-    "trustrag.alone_like_malicious": "alone in its cluster, close to the malicious one (mean cosine {closeness:.2f})",
-    "trustrag.alone_unlike_malicious": "alone in its cluster, far from the malicious one (mean cosine {closeness:.2f})",
-    "trustrag.alone": "alone in its cluster",
-    "trustrag.own_words": "in a dense cluster of {size} that shares little wording: mean cosine {density:.2f}, mean "
-    "ROUGE-L {overlap:.2f}",
-    "trustrag.not_dense": "in a cluster of {size} that is not dense: mean cosine {density:.2f}",
-    "trustrag.too_few": "fewer than {least} passages: too few to cluster, all kept",
-    "trustrag.no_clustering": "clustering is switched off: all kept",
-    "trustrag.no_shared_wording": "no two passages have a ROUGE-L above {overlap:g}: nothing is filtered",
-    "trustrag.one_cluster": "all embeddings are equal: one dense cluster, dropped",
-    "trustrag.both_dense": "both clusters are dense: all dropped",
-    "trustrag.lone_like_dense": "the group is dense and the lone passage is like it: all dropped",
-    "trustrag.lone_unlike_dense": "the group is dense and the lone passage is not like it: the group is dropped",
-    "trustrag.lone_dropped": "the group is not dense, so the lone passage is dropped",
-    "trustrag.dense_or_shared": "its cluster is dense, or it shares wording inside its cluster",
-    "trustrag.passed": "kept by the released code's rules",
-    # RADAR
-    "radar.uninformative": "its atomic answer is uninformative",
-    "radar.trusted": f"answers {{answer!r}}, on the trusted side of the cut: {BALANCE}",
-    "radar.outlier": f"answers {{answer!r}}, on the trusted side but unlike the other trusted answers: {BALANCE}",
-    "radar.unsupported": f"answers {{answer!r}}, cut off with too little support: {BALANCE}",
-    "radar.contradicted": f"answers {{answer!r}}, cut off because other answers contradict it: {BALANCE}",
-    "radar.conflict": "conflict {conflict:.2f} with passage {passage}",
-
-    # methods that read each passage alone
-    "answer.uninformative": "its answer is uninformative",
-    "vote.no_answer": "does not answer",
-    "vote.nobody_wins": "answers {answer!r} (votes: {votes}); no answer wins",
-    "vote.wins": "answers {answer!r}, which wins (votes: {support})",
-    "vote.loses": "answers {answer!r} (votes: {votes} against {support})",
-    "robustrag.votes": "no passage is dropped: each is read alone and has one vote",
-    "robustrag.voted": "answers {answer!r} (votes: {votes:.2f})",
-    "robustrag.probabilities": "no passage is dropped: each is read alone and adds its probabilities",
-    "robustrag.read": "P(I don't know) = {refusal:.2f}: read",
-    "robustrag.left_out": "P(I don't know) = {refusal:.2f}: left out",
-    "madam.agents": "no passage is dropped: an agent speaks for each",
-    "madam.answers": "its agent answers {answer!r}",
-    "reliabilityrag.consistent": "answers {answer!r}: in the largest set of {size} without contradiction",
-    "reliabilityrag.contradicts": "answers {answer!r}: contradicts passage {passages} of the largest set without "
-    "contradiction",
-    "reliabilityrag.sampled": "in {consistent} of the consistent samples, of {samples} that contain it",
-    "reliabilityrag.unsampled": "in no sample",
-    # other baselines
-    "rerank.kept": f"{PLACE}: relevance {{relevance:.4f}}",
-    "rerank.past": f"{PAST}: relevance {{relevance:.4f}}",
-    "perplexity.above": "perplexity {perplexity:.1f} is above {threshold:.1f}",
-    "perplexity.within": "perplexity {perplexity:.1f} is within {threshold:.1f}",
-    "discern.perturbed": "the model says that it is perturbed",
-    "discern.unperturbed": "the model says that it is not perturbed",
-    "astuterag.weighed": "no passage is dropped: the model weighs them against what it knows",
-    "instructrag.explained": "no passage is dropped: the model explains which ones help",
-    "paraphrase.rephrased": "no passage is dropped: the question is rephrased",
     # sources
     "sources.contradicted": "says {answer} (new sources: {own}) against {other} (known sources: {known})",
     "sources.agrees": "says {answer}, as known sources do ({others})",
@@ -158,8 +92,13 @@ SENTENCES: Mapping[str, str] = {
     "memory.kept": "contains nothing suspicious",
     "memory.rule": "sets rules for the agent, and its source is not trusted",
     "memory.order": "tells the agent what to do later, and its source is not known",
-}  # fmt: skip
-"""The sentence of every code, as a `str.format` string over the parameters of the reason."""
+}
+"""The sentence of every code, as a `str.format` string over the parameters of the reason; a defense adds its own."""
+
+
+def add_sentences(sentences: Mapping[str, str]) -> None:
+    """Add the sentences of the codes that a defense alone gives, which begin with its name."""
+    SENTENCES.update(sentences)
 
 
 class Reason:

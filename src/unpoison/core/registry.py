@@ -26,23 +26,9 @@ from unpoison.errors import OptionError, UnknownNameError, clip, nearest
 from unpoison.utils.extras import wired
 
 __all__ = [
-    "BUILT_IN",
-    "create",
-    "entry_point",
-    "entry_points_of",
-    "find",
-    "format_spec",
-    "from_laboratory",
-    "names",
-    "options",
-    "own_code",
-    "parameters",
-    "parse",
-    "read_options",
-    "register",
-    "split_options",
-    "split_specs",
-]
+    "BUILT_IN", "create", "entry_point", "entry_points_of", "find", "format_spec", "from_laboratory", "names",
+    "options", "own_code", "parameters", "parse", "read_options", "register", "split_options", "split_specs",
+]  # fmt: skip
 
 BUILT_IN: dict[str, dict[str, str]] = {}
 """Kind -> name -> `module:Class`, as rooms register them."""

@@ -23,24 +23,9 @@ if TYPE_CHECKING:
     from unpoison.text.alignment import Region, Regions
 
 __all__ = [
-    "ACTIONS",
-    "Action",
-    "Claim",
-    "Contest",
-    "Evidence",
-    "Rival",
-    "Span",
-    "Status",
-    "Verdict",
-    "cuts_of",
-    "disagreement",
-    "is_disagreement",
-    "merge_spans",
-    "spans_at",
-    "spans_of",
-    "unmistakable",
-    "without",
-]
+    "ACTIONS", "Action", "Claim", "Contest", "Evidence", "Rival", "Span", "Status", "Verdict", "cuts_of",
+    "disagreement", "is_disagreement", "merge_spans", "spans_at", "spans_of", "unmistakable", "without",
+]  # fmt: skip
 
 Action = Literal["drop", "redact", "flag", "keep"]
 """Drop the passage; keep it without the finding; keep it and report the finding; or skip the check."""

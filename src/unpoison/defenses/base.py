@@ -31,15 +31,9 @@ if TYPE_CHECKING:
     from unpoison.sources.sources import Sources, SourcesOption
 
 __all__ = [
-    "EQUAL",
-    "AnsweringDefense",
-    "Defense",
-    "ScreeningOptions",
-    "SharedOptions",
-    "ShellOptions",
-    "make_answer",
+    "EQUAL", "AnsweringDefense", "Defense", "ScreeningOptions", "SharedOptions", "ShellOptions", "make_answer",
     "note_unfinished",
-]
+]  # fmt: skip
 
 EQUAL = Reason.of("copies.all_equal")
 

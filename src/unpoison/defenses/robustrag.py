@@ -29,17 +29,22 @@ from typing import Any, Literal, NamedTuple, Unpack
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, quotable
+from unpoison.core.reasons import Reason, add_sentences, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.voices import is_isolated, read_alone
 from unpoison.models.prompts import Prompt, fill_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 from unpoison.text.replies import informative
-from unpoison.text.tokens import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318, word_list
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["RobustRag", "empty", "keywords"]
+
+add_sentences({
+    "robustrag.votes": "no passage is dropped: each is read alone and has one vote",
+    "robustrag.voted": "answers {answer!r} (votes: {votes:.2f})",
+})  # fmt: skip
 
 MAX_DOUBTFUL = 14
 """Maximum of `doubtful`: every subset of the doubtful keywords costs one call."""
@@ -252,22 +257,10 @@ def sets(doubt: Doubt, ordered: Callable[[frozenset[str]], list[str]]) -> Iterat
     return (ordered(doubt.sure | frozenset(chosen)) for chosen in choices)
 
 
-_CONTENT = frozenset(
-    """
-    amount bill bottom cry eight eleven fifteen fifty fire five forty four front hundred interest mill mine nine no
-    nobody nothing part show side six sixty system ten third three top twelve twenty two un us
-    """.split()  # noqa: SIM905 - a list literal of this length is unreadable
-)
+_CONTENT = word_list("content")
 """Stop words that can be an answer, or part of a name."""
 
-_VERBS = frozenset(
-    """
-    became become becomes began begin begins born called came come comes contain contains did died does doing gave
-    gives goes going gone got had happen happens has have held hold holds include includes kept knew know known knows
-    lies made make makes mean means met named plays put refers run runs said says sang sat saw say seen sold spoke
-    stand stands states stood take taken takes taught tell tells thought told took went won wrote written
-    """.split()  # noqa: SIM905
-)
+_VERBS = word_list("verbs")
 """Verbs of typical answers; others are recognised by their ending."""
 
 _FUNCTION = ENGLISH_318 - _CONTENT

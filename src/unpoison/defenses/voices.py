@@ -27,18 +27,9 @@ if TYPE_CHECKING:
     from unpoison.sources.sources import Sources
 
 __all__ = [
-    "COUNTING",
-    "MAX_ANSWER_CHARS",
-    "Voice",
-    "by_turns",
-    "contradictions",
-    "is_isolated",
-    "read_alone",
-    "read_apart",
-    "statements",
-    "those_that_count",
-    "voices_of",
-]
+    "COUNTING", "MAX_ANSWER_CHARS", "Voice", "by_turns", "contradictions", "is_isolated", "read_alone",
+    "read_apart", "statements", "those_that_count", "voices_of",
+]  # fmt: skip
 
 MAX_ANSWER_CHARS = 2000
 """Maximum characters of an answer to compare; a model may return a megabyte."""

@@ -23,18 +23,9 @@ from unpoison.io.file_rows import MAX_LINE, json_line
 from unpoison.utils.files import Closing, lock_file, named_errors, private, write_file
 
 __all__ = [
-    "Journal",
-    "Writer",
-    "check_output",
-    "check_rows_name",
-    "check_writable",
-    "is_last_line_ended",
-    "read_lines",
-    "read_rows",
-    "write_all",
-    "write_json",
-    "write_rows",
-]
+    "Journal", "Writer", "check_output", "check_rows_name", "check_writable", "is_last_line_ended", "read_lines",
+    "read_rows", "write_all", "write_json", "write_rows",
+]  # fmt: skip
 
 OTHERS = (".parquet", ".csv", ".tsv", ".xlsx", ".html", ".md", ".txt", ".pdf")
 """Suffixes of other formats."""

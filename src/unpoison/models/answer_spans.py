@@ -9,6 +9,7 @@ from itertools import groupby
 
 from unpoison.text.questions import AnswerType, ParsedQuestion
 from unpoison.text.sentences import STOP_WORDS, Sentence, stem
+from unpoison.text.tokens import word_list, word_set
 
 __all__ = ["AnswerSpan", "spans"]
 
@@ -25,31 +26,13 @@ class AnswerSpan:
     fit: float
 
 
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_MONTHS = _word_set(
-    """january february march april may june july august september october november december jan feb mar apr jun jul
-    aug sep sept oct nov dec"""
-)
-_WEEKDAYS = _word_set("monday tuesday wednesday thursday friday saturday sunday")
-_ERAS = _word_set("bc bce ad ce")
-_NUMBERS = _word_set(
-    """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion trillion
-    half dozen once twice first second third"""
-)
-_UNITS = frozenset(
-    stem(word)
-    for word in _word_set(
-        """second minute hour day week month year decade century inch foot feet yard mile meter metre kilometer
-        kilometre centimeter millimeter km cm mm mi ft lb pound ounce gram kilogram kg mg ton liter litre gallon dollar
-        euro cent percent degree celsius fahrenheit mph episode season point time people"""
-    )
-)
-_CONNECTORS = _word_set("of de la le van von der den del di da bin al")
-_LOCATIVES = _word_set("in at from near to on of within outside inside across around")
+_MONTHS = word_list("months")
+_WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
+_ERAS = word_set("bc bce ad ce")
+_NUMBERS = word_list("numbers")
+_UNITS = frozenset(map(stem, word_list("units")))
+_CONNECTORS = word_set("of de la le van von der den del di da bin al")
+_LOCATIVES = word_set("in at from near to on of within outside inside across around")
 _DATE = re.compile(r"1\d{3}s?|20\d{2}s?")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 _DEMONYM = re.compile(r"(?:[A-Z]\w*(?:ish|ese|ian|ican|ean)|French|Dutch|German|Greek)")

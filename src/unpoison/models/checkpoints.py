@@ -20,15 +20,9 @@ from unpoison.utils.plain_text import encodable
 from unpoison.utils.processes import Remade
 
 __all__ = [
-    "NamedModel",
-    "checkpoint_errors",
-    "from_disk",
-    "in_batches",
-    "load_pretrained",
-    "model_name",
-    "sigmoid",
+    "NamedModel", "checkpoint_errors", "from_disk", "in_batches", "load_pretrained", "model_name", "sigmoid",
     "softmax",
-]
+]  # fmt: skip
 
 
 class NamedModel(Remade):

@@ -14,6 +14,7 @@ from unpoison.models.prompts import Prompt, Task
 from unpoison.text.questions import ParsedQuestion, read_question
 from unpoison.text.replies import informative
 from unpoison.text.sentences import STOP_WORDS, Sentence, split
+from unpoison.text.tokens import word_list
 
 __all__ = ["ABSTENTION", "ExtractiveReader", "has_injection"]
 
@@ -171,10 +172,7 @@ MAX_CANDIDATES = 48
 """Number of best candidates that are compared in pairs."""
 
 _COPULAS = frozenset(("is", "was", "are", "were"))
-_NEGATIONS = frozenset(
-    """no not never none neither nor cannot without isn't aren't wasn't weren't doesn't don't didn't can't won't hasn't
-    haven't""".split()  # noqa: SIM905 - a list literal of this length is unreadable
-)
+_NEGATIONS = word_list("negations")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,23 +14,10 @@ from unpoison.core.screenings import Screening
 from unpoison.models.prompts import SAFE, Prompt, PromptStyle
 
 __all__ = [
-    "AsyncGenerator",
-    "AsyncRetriever",
-    "BatchGenerator",
-    "CrossEncoder",
-    "Encoder",
-    "Generator",
-    "InjectionClassifier",
-    "Listener",
-    "LogProbabilities",
-    "Models",
-    "NLIModel",
-    "Retriever",
-    "StreamingGenerator",
-    "TokenByToken",
-    "TwoTowers",
-    "query_vectors",
-]
+    "AsyncGenerator", "AsyncRetriever", "BatchGenerator", "CrossEncoder", "Encoder", "Generator",
+    "InjectionClassifier", "Listener", "LogProbabilities", "Models", "NLIModel", "Retriever", "StreamingGenerator",
+    "TokenByToken", "TwoTowers", "query_vectors",
+]  # fmt: skip
 
 
 @runtime_checkable

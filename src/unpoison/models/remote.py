@@ -28,15 +28,9 @@ from unpoison.utils.plain_text import encodable
 from unpoison.utils.threads import on_thread
 
 __all__ = [
-    "MAX_REPLY_CHARS",
-    "Connection",
-    "RemoteGenerator",
-    "StreamPiece",
-    "at_server",
-    "check_client",
-    "make_reply",
+    "MAX_REPLY_CHARS", "Connection", "RemoteGenerator", "StreamPiece", "at_server", "check_client", "make_reply",
     "retry_after",
-]
+]  # fmt: skip
 
 T = TypeVar("T")
 

@@ -25,30 +25,10 @@ from unpoison.core.screenings import Screening
 from unpoison.models.prompts import Prompt
 
 __all__ = [
-    "Classify",
-    "Compare",
-    "Encode",
-    "Flow",
-    "Generate",
-    "Judge",
-    "Likelihood",
-    "NextToken",
-    "Read",
-    "Relate",
-    "Request",
-    "Retrieve",
-    "classify",
-    "compare",
-    "encode",
-    "generate",
-    "judge",
-    "likelihood",
-    "next_token",
-    "read",
-    "relate",
-    "retrieve",
-    "together",
-]
+    "Classify", "Compare", "Encode", "Flow", "Generate", "Judge", "Likelihood", "NextToken", "Read", "Relate",
+    "Request", "Retrieve", "classify", "compare", "encode", "generate", "judge", "likelihood", "next_token", "read",
+    "relate", "retrieve", "together",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from unpoison.text.answers import Relation

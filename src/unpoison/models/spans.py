@@ -24,16 +24,9 @@ from unpoison.utils.graphs import Workers, check_published, open_graph
 from unpoison.utils.plain_text import encodable
 
 __all__ = [
-    "Marks",
-    "OnnxSpans",
-    "SpanModel",
-    "SpanSettings",
-    "TokenWindow",
-    "TorchSpans",
-    "WindowCutter",
-    "best_span",
+    "Marks", "OnnxSpans", "SpanModel", "SpanSettings", "TokenWindow", "TorchSpans", "WindowCutter", "best_span",
     "load_answerer",
-]
+]  # fmt: skip
 
 MAX_ANSWER_TOKENS = 30
 """Maximum tokens of an answer."""

@@ -28,17 +28,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = [
-    "PAGE_SUFFIXES",
-    "Section",
-    "Table",
-    "check_suffix",
-    "document",
-    "markdown_table",
-    "markdown_text",
-    "render",
-    "resource",
-    "write_text",
-]
+    "PAGE_SUFFIXES", "Section", "Table", "check_suffix", "document", "markdown_table", "markdown_text", "render",
+    "resource", "write_text",
+]  # fmt: skip
 
 
 def render(template: str, /, **data: Any) -> str:

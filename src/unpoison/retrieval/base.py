@@ -25,21 +25,9 @@ from unpoison.utils.checks import at_least
 from unpoison.utils.threads import on_thread
 
 __all__ = [
-    "BATCH",
-    "Collection",
-    "HybridRetriever",
-    "Retriever",
-    "VectorRetriever",
-    "aretrieve_passages",
-    "by_trust",
-    "check_count",
-    "check_encoder",
-    "depth",
-    "embed_query",
-    "reciprocal_rank_fusion",
-    "unit_rows",
-    "vectors_of",
-]
+    "BATCH", "Collection", "HybridRetriever", "Retriever", "VectorRetriever", "aretrieve_passages", "by_trust",
+    "check_count", "check_encoder", "depth", "embed_query", "reciprocal_rank_fusion", "unit_rows", "vectors_of",
+]  # fmt: skip
 
 
 @runtime_checkable

@@ -19,18 +19,9 @@ from unpoison.utils.files import Closing
 from unpoison.utils.processes import CopyableLock
 
 __all__ = [
-    "STORES",
-    "TEXT_FIELDS",
-    "Store",
-    "StoreRetriever",
-    "VectorStore",
-    "is_store",
-    "open_vector_store",
-    "refuse",
-    "store_forms",
-    "textless",
-    "unreachable",
-]
+    "STORES", "TEXT_FIELDS", "Store", "StoreRetriever", "VectorStore", "is_store", "open_vector_store", "refuse",
+    "store_forms", "textless", "unreachable",
+]  # fmt: skip
 
 STORES = {
     "chroma:FOLDER-OR-URL#COLLECTION": "chroma:ChromaStore",

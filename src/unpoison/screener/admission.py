@@ -6,9 +6,13 @@ remaining passages into a screening of all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
@@ -20,10 +24,9 @@ from unpoison.injections.detections import MAX_QUOTE_CHARS, THRESHOLD
 from unpoison.injections.detector import DETECTOR, Detect
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
-from unpoison.screener.positions import Because, put_back
 from unpoison.sources.sources import Sources
 
-__all__ = ["LONG", "Admitted", "admit", "overlong"]
+__all__ = ["LONG", "Admitted", "Because", "admit", "overlong", "put_back"]
 
 LONG = 20_000
 """Characters of a passage beyond which one planted sentence hardly changes its score. The service judges longer
@@ -97,11 +100,9 @@ class Admitted:
             screening = _with_injections(screening, self.injections, tuple(passages[i] for i in self.selected.read))
         blocked = dict.fromkeys(self.selected.blocked, Because(BLOCKED))
         screening = put_back(screening, passages, self.selected.read, blocked, self.selected.copies)
-        evidence = (
-            replace(screening.evidence, notes=(*screening.evidence.notes, *self.notes))
-            if self.notes
-            else screening.evidence
-        )
+        evidence = screening.evidence
+        if self.notes:
+            evidence = replace(evidence, notes=(*evidence.notes, *self.notes))
         return replace(screening, query=query.text, passages=passages, evidence=evidence)
 
     def answer(self, answer: Answer) -> Answer:
@@ -224,25 +225,20 @@ def _overlap(span: Span, other: Span) -> bool:
     return span.field == other.field and span.start < other.end and other.start < span.end
 
 
-def _not_read(selected: Selection, k: int) -> tuple[str, ...]:
+def _not_read(selected: Selection, k: int) -> list[str]:
     """Notes with the numbers of passages left out for a blocked source or as duplicates."""
-    notes = [f"not read, for a blocked source: {len(selected.blocked)} of {k} passages"] if selected.blocked else []
-    if selected.copies:
-        notes.append(f"not read again, as a source repeats itself: {len(selected.copies)} of {k} passages")
-    return tuple(notes)
+    counts = {
+        "not read, for a blocked source": len(selected.blocked),
+        "not read again, as a source repeats itself": len(selected.copies),
+    }
+    return [f"{note}: {count} of {k} passages" for note, count in counts.items() if count]
 
 
-def _cut(passages: tuple[Passage, ...], longest: int | None) -> tuple[str, ...]:
+def _cut(passages: tuple[Passage, ...], longest: int | None) -> list[str]:
     """A note on passages with more words than the encoder reads tokens, if it states a limit."""
-    if longest is None:
-        return ()
-    cut = [i for i, passage in enumerate(passages) if len(passage.reading.split(None, longest)) > longest]
-    if not cut:
-        return ()
-    return (
-        f"the encoder reads {longest} tokens of a text, so vectors made here leave out the rest of passage "
-        f"{_list_positions(cut)}",
-    )
+    cut = [i for i, passage in enumerate(passages) if longest and len(passage.reading.split(None, longest)) > longest]
+    where = f"vectors made here leave out the rest of passage {_list_positions(cut)}"
+    return [f"the encoder reads {longest} tokens of a text, so {where}"] if cut else []
 
 
 def overlong(passages: Sequence[Passage]) -> list[int]:
@@ -250,15 +246,13 @@ def overlong(passages: Sequence[Passage]) -> list[int]:
     return [i for i, passage in enumerate(passages) if max(len(passage.text), len(passage.title or "")) > LONG]
 
 
-def _too_long(passages: tuple[Passage, ...]) -> tuple[str, ...]:
+def _too_long(passages: tuple[Passage, ...]) -> list[str]:
     """A note on passages so long that their sentences were not judged one by one."""
     long = overlong(passages)
-    if not long:
-        return ()
-    return (
+    note = (
         f"longer than {LONG:,} characters and judged as one text, in which one planted sentence weighs little: passage "
-        f"{_list_positions(long)}; screen it in parts, as it should be indexed",
     )
+    return [f"{note}{_list_positions(long)}; screen it in parts, as it should be indexed"] if long else []
 
 
 def _list_positions(positions: list[int]) -> str:
@@ -266,21 +260,143 @@ def _list_positions(positions: list[int]) -> str:
     return ", ".join(map(str, positions[:MAX_NOTES])) + (f" and {more} more" if more > 0 else "")
 
 
-def _empty(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
-    """Notes on empty texts; beyond ten passages only their number."""
-    notes = [] if query.text.strip() else ["the question is empty"]
+def _empty(query: Query, passages: tuple[Passage, ...]) -> list[str]:
+    """Notes on empty texts."""
     empty = [i for i, passage in enumerate(passages) if not passage.text.strip()]
-    notes += [f"passage {i} is empty" for i in empty[:MAX_NOTES]]
-    if len(empty) > MAX_NOTES:
-        notes.append(f"{len(empty) - MAX_NOTES} more passages are empty")
-    return tuple(notes)
+    return [
+        *([] if query.text.strip() else ["the question is empty"]),
+        *_each(dict.fromkeys(empty, "is empty"), "are empty"),
+    ]
 
 
-def _hidden(query: Query, passages: tuple[Passage, ...]) -> tuple[str, ...]:
-    """Notes on hidden text; beyond ten passages only their number."""
-    notes = [f"the question hides {query.hidden}"] if query.hidden else []
-    hiding = [i for i, passage in enumerate(passages) if passage.hidden]
-    notes += [f"passage {i} hides {passages[i].hidden}" for i in hiding[:MAX_NOTES]]
-    if len(hiding) > MAX_NOTES:
-        notes.append(f"{len(hiding) - MAX_NOTES} more passages hide something")
-    return tuple(notes)
+def _hidden(query: Query, passages: tuple[Passage, ...]) -> list[str]:
+    """Notes on hidden text."""
+    hiding = {i: f"hides {passage.hidden}" for i, passage in enumerate(passages) if passage.hidden}
+    return [*([f"the question hides {query.hidden}"] if query.hidden else []), *_each(hiding, "hide something")]
+
+
+def _each(said: Mapping[int, str], of_many: str) -> list[str]:
+    """A note on each passage by its position; beyond ten passages only their number."""
+    notes = [f"passage {i} {what}" for i, what in said.items()]
+    more = len(notes) - MAX_NOTES
+    return [*notes[:MAX_NOTES], *([f"{more} more passages {of_many}"] if more > 0 else [])]
+
+
+ANSWERING = "answering"
+"""Array with the positions of the passages that answered. If present, all flat arrays have an entry for each of
+these passages only."""
+
+_NAMED = re.compile(r"\bpassage (\d{1,4}(?:, \d{1,4})*)\b")
+
+
+class Because(NamedTuple):
+    """Why a passage was left out, and the parts of it that caused this."""
+
+    reason: Reason
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Maps positions among the passages read to positions among all.
+
+    Attributes:
+        read: Position of each passage that was read, ascending.
+        copies: Position of each copy, mapped to that of its original.
+        k: The number of all passages.
+    """
+
+    read: Sequence[int]
+    copies: Mapping[int, int]
+    k: int
+
+    def of(self, positions: Sequence[int]) -> tuple[int, ...]:
+        """The positions of these passages and of their copies, ascending."""
+        here = {self.read[i] for i in positions}
+        return tuple(sorted(here | {copy for copy, first in self.copies.items() if first in here}))
+
+    def text(self, text: str) -> str:
+        """Renumber "passage 2, 3" in a sentence."""
+
+        def renumber(match: re.Match[str]) -> str:
+            numbers = [int(number) for number in match[1].split(", ")]
+            return "passage " + ", ".join(str(self.read[n]) if n < len(self.read) else str(n) for n in numbers)
+
+        return _NAMED.sub(renumber, text)
+
+    def reason(self, reason: Reason) -> Reason:
+        """Renumber the positions in a reason."""
+        return reason.remap(lambda n: self.read[n] if n < len(self.read) else n, self.text)
+
+    def arrays(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        if ANSWERING not in arrays:
+            return {name: self._array(name, array) for name, array in arrays.items()}
+        spread = {name: self._array(name, array) if array.ndim > 1 else array for name, array in arrays.items()}
+        return {**spread, ANSWERING: np.array(self.read, int)[arrays[ANSWERING]]}
+
+    def _array(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """Extend an array with one entry per passage read to one entry per passage."""
+        if not array.ndim or any(size != len(self.read) for size in array.shape):
+            return array
+        whole = np.zeros((self.k,) * array.ndim, array.dtype)
+        if name == "clusters":
+            whole -= 1
+        elif name == "probability":
+            whole += 1
+        number = {place: i for i, place in enumerate(self.read)}
+        source = number | {copy: number[first] for copy, first in self.copies.items() if first in number}
+        at = sorted(source)
+        whole[np.ix_(*[at] * array.ndim)] = array[np.ix_(*[[source[i] for i in at]] * array.ndim)]
+        return whole
+
+
+def put_back(
+    screening: Screening,
+    passages: tuple[Passage, ...],
+    read: Sequence[int],
+    dropped: Mapping[int, Because],
+    copies: Mapping[int, int] | None = None,
+) -> Screening:
+    """Turn the screening of the passages that were read into a screening of all.
+
+    Positions in reasons, notes, claims, contests and arrays are renumbered. A passage that was left out gets the
+    lowest score; in the arrays it gets 0, as probability of poison 1, as cluster -1. A copy gets the verdict of its
+    original and ranks directly behind it.
+
+    Args:
+        screening: Of the passages that were read.
+        passages: All of them.
+        read: Positions of the passages that were read, ascending.
+        dropped: Passages left out and dropped, by position.
+        copies: Duplicates left out, each mapped to its original. Every position is in one of the three.
+    """
+    if len(read) == len(passages):
+        return screening
+    places = _Places(read, copies or {}, len(passages))
+    lowest = min([0.0, *(v.score for v in screening.verdicts)])
+    verdicts = {i: Verdict(i, False, lowest, None, why.reason, why.spans) for i, why in dropped.items()}
+    for v in screening.verdicts:
+        verdicts[read[v.index]] = replace(v, index=read[v.index], reason=places.reason(v.reason))
+    for copy, first in places.copies.items():
+        verdicts[copy] = replace(verdicts[first], index=copy, reason=Reason.of("copies.copy", passage=first))
+    order = [copy for i in screening.kept_indices for copy in _with_copies(read[i], places.copies)]
+    ranks = {i: rank for rank, i in enumerate(order)}
+    return replace(
+        screening,
+        passages=passages,
+        verdicts=tuple(replace(verdicts[i], rank=ranks.get(i)) for i in range(len(passages))),
+        evidence=replace(
+            screening.evidence,
+            arrays=places.arrays(screening.evidence.arrays),
+            notes=tuple(places.text(note) for note in screening.evidence.notes),
+        ),
+        contested=tuple(
+            replace(contest, rivals=tuple(replace(r, passages=places.of(r.passages)) for r in contest.rivals))
+            for contest in screening.contested
+        ),
+        claims=tuple(replace(claim, passages=places.of(claim.passages)) for claim in screening.claims),
+    )
+
+
+def _with_copies(first: int, copies: Mapping[int, int]) -> list[int]:
+    return [first, *(copy for copy, of in copies.items() if of == first)]

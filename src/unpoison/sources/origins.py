@@ -14,17 +14,9 @@ from unpoison.errors import OptionError, clip
 from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place_of, registrable, visible
 
 __all__ = [
-    "EMPTY",
-    "MAX_ORIGIN_CHARS",
-    "Metadata",
-    "check_rule",
-    "is_shared",
-    "metadata_of",
-    "origin_of",
-    "place",
-    "source_in",
-    "source_of",
-]
+    "EMPTY", "MAX_ORIGIN_CHARS", "Metadata", "check_rule", "is_shared", "metadata_of", "origin_of", "place",
+    "source_in", "source_of",
+]  # fmt: skip
 
 MAX_ORIGIN_CHARS = 300
 """Maximum characters of an origin; the end of a longer one is replaced by its hash."""

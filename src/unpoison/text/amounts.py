@@ -7,16 +7,12 @@ from fractions import Fraction
 from unpoison.text.lexicon import phrases
 from unpoison.text.moments import Moments, Qualifier
 from unpoison.text.questions import Kind
-from unpoison.text.tokens import word_set
+from unpoison.text.tokens import word_list, word_set
 from unpoison.text.units import CURRENCIES, JOINING, MEASURES, Quantity, single, to_count, unit_name, word_value
 
 __all__ = ["Amounts"]
 
-_UNNAMED = word_set(
-    "a an the in on at to of or and by for from with as is are was were per than that who which but not no more less "
-    "over under ago later before after since until till it its they he she there about out each every only bc bce ad "
-    "ce am pm x und oder am im um et ou par pour y o e en por para per pro na w i tot bis der die das le la les el los"
-)
+_UNNAMED = word_list("no_units")
 """Words after a number that are not units."""
 _SHORT_SCALES = {"k": 10**3, "mn": 10**6, "bn": 10**9, "tn": 10**12}
 _MONEY_SCALES = _SHORT_SCALES | {"m": 10**6, "b": 10**9, "mm": 10**6}

@@ -26,21 +26,9 @@ from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.threads import check_stopped
 
 __all__ = [
-    "CAPITAL",
-    "MARK",
-    "MAX_PART_WORDS",
-    "SHAPES",
-    "STOP",
-    "Words",
-    "analysis",
-    "canonical_word",
-    "clear",
-    "each",
-    "english_stem",
-    "groups",
-    "word_hash",
-    "words_of",
-]
+    "CAPITAL", "MARK", "MAX_PART_WORDS", "SHAPES", "STOP", "Words", "analysis", "canonical_word", "clear", "each",
+    "english_stem", "groups", "word_hash", "words_of",
+]  # fmt: skip
 
 Numbers = NDArray[np.int64]
 

@@ -20,18 +20,14 @@ from unpoison.text.languages import FUNCTION_WORDS, other_language
 from unpoison.text.lexicon import LANGUAGES, fold, phrases
 from unpoison.text.moments import Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question, wanted
-from unpoison.text.tokens import ENGLISH_318, Token, fold_text, roman, tokens, word_set
+from unpoison.text.tokens import ENGLISH_318, Token, fold_text, roman, tokens, word_list
 from unpoison.text.units import MEASURES, Quantity, single
 from unpoison.text.value_reader import read_values
 from unpoison.text.values import compare_all
 
 __all__ = [
-    "MAX_ANSWER_CHARS",
-    "ParsedAnswer",
-    "denying",
-    "form",
-    "read_answer",
-]
+    "MAX_ANSWER_CHARS", "ParsedAnswer", "denying", "form", "read_answer",
+]  # fmt: skip
 
 MAX_ANSWER_CHARS = 400
 """Maximum characters of an answer that are read."""
@@ -85,10 +81,7 @@ _ONLY_WITH_VALUES = frozenset(("spring", "autumn", "more", "ad", "early", "late"
 _ONLY_IN_TIME = frozenset(("before", "until", "after", "since"))
 """Prepositions that mean something else beside values that they do not qualify."""
 
-_EMPTY = (ENGLISH_318 | {"according", "called", "named", "known"}) - word_set(
-    "bill fire mill mine system cry full empty front back top bottom side interest serious sincere thick thin no not "
-    "never nobody nothing none i may but except"
-)
+_EMPTY = (ENGLISH_318 | {"according", "called", "named", "known"}) - word_list("telling")
 _PUNCTUATION = frozenset(".,:;!?\"'()[]{}*_`~|/\\-\u201c\u201d\u2018\u00ab\u00bb\u2026\u3001\u3002\u300c\u300d")
 _DIVIDERS = frozenset((",", ";", "/", "and", "or"))
 
@@ -109,7 +102,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     head = plain[: contrast.start()].strip() if contrast and contrast.start() else ""
     stem = Stemmer.Stemmer("english", 0).stemWord
     language = other_language(expected.text) or other_language(text)
-    empty = _EMPTY | frozenset(map(fold, FUNCTION_WORDS.get(language or "", "").split()))
+    empty = _EMPTY | frozenset(map(fold, FUNCTION_WORDS.get(language or "", ())))
 
     def stems(answer_tokens: Sequence[Token]) -> frozenset[str]:
         return frozenset(stem(word) for word in (_bare(t.text) for t in answer_tokens) if _speaks(word, empty))

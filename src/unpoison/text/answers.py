@@ -15,7 +15,7 @@ from rapidfuzz.distance import Levenshtein
 from unpoison.text.answer_forms import MAX_ANSWER_CHARS, ParsedAnswer, denying, read_answer
 from unpoison.text.languages import other_language
 from unpoison.text.questions import ParsedQuestion, read_question, wanted
-from unpoison.text.tokens import word_set
+from unpoison.text.tokens import word_list, word_set
 from unpoison.text.values import Verdict, compare_all, one_of_each
 
 __all__ = ["COMPATIBLE", "RIVAL", "SAME", "Relation", "relation"]
@@ -33,18 +33,10 @@ SHORT = 6
 _NEUTRAL = word_set("the of in on at by is are was were it its they that this be been and as")
 """Words that do not change the meaning if left out."""
 
-_OPPOSED = word_set(
-    "a i up down over under above below to from off out into onto he she his her him before after first last"
-)
+_OPPOSED = word_list("opposed")
 """Words that change the meaning if only one of two answers has them."""
 
-_MODIFIERS = word_set(
-    "north south east west northern southern eastern western northeast northwest southeast southwest central new old "
-    "upper lower inner outer greater lesser papua equatorial vice former deputy acting assistant ex anti non un pre "
-    "post pseudo half semi counter junior senior jr sr second third husband wife son daughter father mother brother "
-    "sister widow widower uncle aunt cousin nephew niece grandson granddaughter grandfather grandmother friend "
-    "except but excluding besides unlike without fake false almost nearly ii iii iv v vi vii viii ix x i"
-)
+_MODIFIERS = word_list("modifiers")
 """Words that turn a name into a different name."""
 
 _ROMANS = word_set("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx")

@@ -9,60 +9,27 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from unpoison.text.tokens import word_list
+
 __all__ = ["FUNCTION_WORDS", "other_language"]
 
 MAX_CHARS = 4000
 """Maximum characters that are read: the first thousand words reveal the language."""
 
-ENGLISH = frozenset(
-    """
-    the of and to is was were are be been with by for from at that this these those it its which who whom whose what
-    when where why how did does do has have had his her their they he she you we not but or as on if can will would
-    there than into about after between during most other some only such many much
-    """.split()  # noqa: SIM905
-)
+ENGLISH = word_list("english")
 """Function words of questions and running text, but not of lists of names. "in", "an" and "a" are also German."""
 
-FUNCTION_WORDS = {
-    "de": "der die das den dem des ein eine einer eines einem einen und oder nicht ist sind wird werden wurde wurden"
-    " hat haben hatte mit von vom zu zur zum auf für im bei nach aus durch sich auch als wie wer wo wann wen wem warum"
-    " welche welcher welches welchen welchem wofür womit woher wohin worin wessen viel viele es sie er sein seine"
-    " seiner ihre ihrer über unter zwischen dass kann konnte noch nur diese dieser gibt",
-    "es": "¿ ¡ el la los las de del al que en un una unos unas por para con es son fue era fueron ser se su sus lo como"
-    " cómo qué cuál cuáles cuándo dónde quién quiénes cuánto cuánta cuántos cuántas más pero entre sobre sin desde"
-    " hasta cuando donde quien muy este esta estos estas también ha han había tiene hay",
-    "fr": "le la les des du de un une et ou est sont était dans pour par sur avec que qui quel quelle quels quelles"
-    " quand où comment combien pourquoi ce cette ces il elle ils elles se ne pas plus au aux en été son sa ses leur"
-    " être fait avait",
-    "it": "il lo la gli le di del della dei delle dello dal dalla un uno una sono era fu che chi cosa quale quali"
-    " quando dove come quanto quanti perché per con nel nella su al alla ha non si più anche stato",
-    "pt": "os as de do da dos das um uma foi era que quem qual quais quando onde como quanto quantos por para"
-    " com em nos nas ao se não mais seu sua são pelo pela",
-    "nl": "de het een en van zijn werd werden wordt worden met voor op aan dat die wie wat waar wanneer hoe hoeveel"
-    " welke niet ook bij uit naar door om er als heeft hebben deze",
-    "sv": "och att det som en ett är var av på till med för den har inte om vem vad vilken vilket när hur från",
-    "da": "og at det som en et er var af på til med for den har ikke om hvem hvad hvilken hvornår hvor hvordan fra",
-    "pl": "na do nie się jest był była było są oraz przez od po dla że jak kto co gdzie kiedy ile który która które"
-    " jego jej ze we",
-    "cs": "na do ne se je byl byla bylo jsou pro od po že jak kdo co kde kdy kolik který která které jeho ve ze",
-    "tr": "ve bir bu da de için ile olan olarak ne nerede zaman kaç nas\u0131l hangi değil en daha çok",
-    "id": "yang dan di dari untuk dengan pada adalah ini itu dalam oleh ke tidak apa siapa kapan mana berapa",
-}
+LISTED = ("de", "es", "fr", "it", "pt", "nl", "sv", "da", "pl", "cs", "tr", "id")
+FUNCTION_WORDS = {name: word_list(f"in_{name}") for name in LISTED}
 """Frequent words by language, of two letters or more: single letters are initials and formulas in English.
 
 Danish covers Norwegian.
 """
 
-PARTICLES = frozenset("de la le las los les el del der die den di da do du des van von al en un no na co dan".split())  # noqa: SIM905
+PARTICLES = word_list("particles")
 """Foreign words in names that are common in English texts: they count only together with others."""
 
-ASKING = frozenset(
-    """
-    wer wie wo wann warum welche welcher welches welchen welchem wen wem wieviele qué cuál cuáles cuándo dónde cómo
-    quién quiénes cuánto cuánta cuántos cuántas qui quel quelle quels quelles combien pourquoi quale quali quanti
-    quem quais quantos hoeveel wanneer
-    """.split()  # noqa: SIM905
-)
+ASKING = word_list("asking")
 """Words of the lists that begin a question: one of them suffices."""
 
 WORD = re.compile(r"[^\W\d_]+|[¿¡]")
@@ -138,4 +105,4 @@ def _language(written: list[str]) -> str | None:
 
 @cache
 def _lists() -> dict[str, frozenset[str]]:
-    return {name: frozenset(listed.split()) - ENGLISH for name, listed in FUNCTION_WORDS.items()}
+    return {name: listed - ENGLISH for name, listed in FUNCTION_WORDS.items()}

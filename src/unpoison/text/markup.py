@@ -9,17 +9,11 @@ from html.entities import html5
 
 from unpoison.text.alignment import UNTRACED, Change, Edits, Region
 from unpoison.text.invisible import MESSAGE, MIN_WORDS
+from unpoison.text.tokens import word_list
 
 __all__ = ["KINDS", "entities", "strip_comments", "tags", "unmarkable"]
 
-BLOCK = """address article aside blockquote body br caption center col colgroup dd details dialog dir div dl dt
-    fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main
-    menu nav ol optgroup option p pre section summary table tbody td tfoot th thead title tr ul"""
-INLINE = """a abbr acronym area audio b base bdi bdo big blink button canvas cite code data del dfn em embed font i
-    iframe img input ins kbd label link map mark meta meter nobr noscript object output param picture progress q rb rp
-    rt rtc ruby s samp script select slot small source span strike strong style sub sup svg template textarea time
-    track tt u var video wbr"""
-KINDS = dict.fromkeys(BLOCK.split(), "\n") | dict.fromkeys(INLINE.split(), "")
+KINDS = dict.fromkeys(word_list("html_block"), "\n") | dict.fromkeys(word_list("html_inline"), "")
 """The replacement of a tag, by its name."""
 
 LONE = frozenset(("br", "hr", "wbr"))

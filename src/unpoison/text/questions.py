@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from unpoison.text.lexicon import HAN, duration_unit
 from unpoison.text.sentences import STOP_WORDS, split, stem
+from unpoison.text.tokens import word_list, word_set
 
 __all__ = ["MAX_QUESTION_CHARS", "AnswerType", "Kind", "ParsedQuestion", "Wanted", "read_question", "wanted"]
 
@@ -62,30 +63,13 @@ class ParsedQuestion:
     predicate: str = ""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, text.split()))
-
-
-_QUESTION_WORDS = _words("who whom whose when where what which how why")
-_AUXILIARIES = _words(
-    """is are was were am do does did can could has have had will would should may might must isn't aren't wasn't
-    weren't don't doesn't didn't can't won't"""
-)
-_QUANTITIES = _words("many much long old far tall big high deep fast often heavy large wide hot cold")
-_DATE_HEADS = _stems("year date month day century decade time era")
-_NUMBER_HEADS = _stems(
-    """number age percentage percent amount population cost price temperature length height weight distance salary
-    rate speed size"""
-)
-_PERSON_HEADS = _stems(
-    """person man woman actor actress author writer singer artist president player politician king queen director
-    scientist composer musician"""
-)
-_PLACE_HEADS = _stems("city country state county town place location continent region province island nation village")
+_QUESTION_WORDS = word_set("who whom whose when where what which how why")
+_AUXILIARIES = word_list("auxiliaries")
+_QUANTITIES = word_set("many much long old far tall big high deep fast often heavy large wide hot cold")
+_DATE_HEADS = frozenset(map(stem, word_list("date_heads")))
+_NUMBER_HEADS = frozenset(map(stem, word_list("number_heads")))
+_PERSON_HEADS = frozenset(map(stem, word_list("person_heads")))
+_PLACE_HEADS = frozenset(map(stem, word_list("place_heads")))
 
 
 def read_question(text: str) -> ParsedQuestion:

@@ -20,22 +20,11 @@ from numpy.typing import NDArray
 from unpoison.text.alignment import Change, Region, Trace
 from unpoison.text.gibberish import are_frequent
 from unpoison.text.homoglyphs import LOOSE
-from unpoison.text.tokens import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318, word_list
 
 __all__ = ["KNOWN", "respell"]
 
-KNOWN = ENGLISH_318 | frozenset(
-    """
-    account activate admin administrator agent ai answer answers api asked assistant bypass chat code command commands
-    context credentials data delete developer direct directives disregard document documents earlier email emails
-    execute file files filter filters follow following forget forward ignore important include information instead
-    instruction instructions key language link list mention message messages mode model money new output override pass
-    password passwords pay persona policy pretend previous print prior private prompt prompts question questions read
-    remember repeat reply report request respond response restrictions return reveal role rule rules run safety say
-    secret secrets send share speak start system task tasks tell text token tokens tool tools transfer upload user
-    users word words write
-    """.split()  # noqa: SIM905 - a list literal of this length is unreadable
-)
+KNOWN = ENGLISH_318 | word_list("injections")
 """Words to recognise after marks inside them are removed: words of injections, and function words."""
 
 BLOCK = 160

@@ -8,25 +8,14 @@ from functools import lru_cache
 
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, canonical_word, english_stem
-from unpoison.text.tokens import READ_WORD
+from unpoison.text.tokens import READ_WORD, word_list
 
 __all__ = ["STOP_WORDS", "Sentence", "around", "sentence_of", "sentences", "split", "stem"]
 
 MAX_WORDS = 80
 """Maximum words of a sentence; longer ones are split, so that text without punctuation stays cheap to read."""
 
-STOP_WORDS = frozenset(
-    """a about above according across after against all along also although am amid among an and any are around as
-    at away back be because been before behind being below beneath beside besides beyond both but by can cannot
-    could despite did do does doing down during each either else enough etc even ever every few for from further get
-    gets got had has have having he hence her here hers him his how however i if in indeed instead into is it its
-    itself just later let like little mainly many maybe me more most much must my name named neither never
-    nevertheless next no nor not of off often on once only onto or other others otherwise our out over own perhaps
-    please quite rather really s same several shall she should since so some sometimes soon still such t than that
-    the their them then there therefore these they this those though through throughout thus to together too toward
-    towards under unless unlike until up upon usually various very via was we were what when where whether which
-    while who whom whose why will with within without would yes yet you your""".split()  # noqa: SIM905 - a list literal of this length is unreadable
-)
+STOP_WORDS = word_list("function_words")
 """Function words, which do not contribute to the topic of a question or sentence."""
 
 _END = re.compile(

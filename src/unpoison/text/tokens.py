@@ -14,6 +14,8 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -23,55 +25,33 @@ from rapidfuzz.distance import LCSseq
 from rapidfuzz.process import cdist
 
 __all__ = [
-    "ENGLISH_33",
-    "ENGLISH_318",
-    "READ_WORD",
-    "UNSPACED",
-    "Token",
-    "fold_text",
-    "lower_text",
-    "nltk_stems",
-    "roman",
-    "rouge_l",
-    "separate_words",
-    "squad",
-    "stems",
-    "tokens",
-    "trim_text",
-    "without_accents",
-    "word_set",
-    "words",
-]
+    "ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "Token", "fold_text", "lower_text", "nltk_stems", "roman",
+    "rouge_l", "separate_words", "squad", "stems", "tokens", "trim_text", "without_accents", "word_list",
+    "word_set", "words",
+]  # fmt: skip
 
-ENGLISH_33 = frozenset(
-    """
-    a an and are as at be but by for if in into is it no not of on or such that the their then there these they
-    this to was will with
-    """.split()  # noqa: SIM905 - a list literal of this length is unreadable
-)
 
-ENGLISH_318 = frozenset(
-    """
-    a about above across after afterwards again against all almost alone along already also although always am
-    among amongst amoungst amount an and another any anyhow anyone anything anyway anywhere are around as at back
-    be became because become becomes becoming been before beforehand behind being below beside besides between
-    beyond bill both bottom but by call can cannot cant co con could couldnt cry de describe detail do done down
-    due during each eg eight either eleven else elsewhere empty enough etc even ever every everyone everything
-    everywhere except few fifteen fifty fill find fire first five for former formerly forty found four from front
-    full further get give go had has hasnt have he hence her here hereafter hereby herein hereupon hers herself
-    him himself his how however hundred i ie if in inc indeed interest into is it its itself keep last latter
-    latterly least less ltd made many may me meanwhile might mill mine more moreover most mostly move much must my
-    myself name namely neither never nevertheless next nine no nobody none noone nor not nothing now nowhere of
-    off often on once one only onto or other others otherwise our ours ourselves out over own part per perhaps
-    please put rather re same see seem seemed seeming seems serious several she should show side since sincere six
-    sixty so some somehow someone something sometime sometimes somewhere still such system take ten than that the
-    their them themselves then thence there thereafter thereby therefore therein thereupon these they thick thin
-    third this those though three through throughout thru thus to together too top toward towards twelve twenty
-    two un under until up upon us very via was we well were what whatever when whence whenever where whereafter
-    whereas whereby wherein whereupon wherever whether which while whither who whoever whole whom whose why will
-    with within without would yet you your yours yourself yourselves
-    """.split()  # noqa: SIM905 - a list literal of this length is unreadable
-)
+def word_set(words: str) -> frozenset[str]:
+    """The words of a text as a set. Linear time."""
+    return frozenset(words.split())
+
+
+@cache
+def _lists() -> dict[str, frozenset[str]]:
+    """The lists of `data/words.txt` by name."""
+    text = (files("unpoison") / "data" / "words.txt").read_text("utf-8")
+    _, *parts = re.split(r"^\[(\w+)\]$", re.sub(r"^#.*", "", text, flags=re.MULTILINE), flags=re.MULTILINE)
+    return dict(zip(parts[::2], map(word_set, parts[1::2])))
+
+
+def word_list(name: str) -> frozenset[str]:
+    """A list of `data/words.txt`."""
+    return _lists()[name]
+
+
+ENGLISH_33 = word_list("english_33")
+
+ENGLISH_318 = word_list("english_318")
 
 
 WORD = re.compile(r"\w\w+")
@@ -237,11 +217,6 @@ class Token(NamedTuple):
 
     text: str
     glued: bool
-
-
-def word_set(words: str) -> frozenset[str]:
-    """The words of a text as a set. Linear time."""
-    return frozenset(words.split())
 
 
 _MARKED = re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u2079]+")

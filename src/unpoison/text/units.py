@@ -11,17 +11,9 @@ from unpoison.text.lexicon import fold, phrases, pieces
 from unpoison.text.tokens import word_set
 
 __all__ = [
-    "CURRENCIES",
-    "JOINING",
-    "MEASURES",
-    "Numbers",
-    "Quantity",
-    "near",
-    "single",
-    "to_count",
-    "unit_name",
+    "CURRENCIES", "JOINING", "MEASURES", "Numbers", "Quantity", "near", "single", "to_count", "unit_name",
     "word_value",
-]
+]  # fmt: skip
 
 MAX_NUMBER_CHARS = 60
 """Characters of the longest word that is read as a number."""

@@ -21,17 +21,9 @@ from unpoison.text.units import Quantity, near
 from unpoison.text.value_reader import MAX_CHARS, values
 
 __all__ = [
-    "Verdict",
-    "agree",
-    "answers_kind",
-    "compare_all",
-    "find_value",
-    "one_of_each",
-    "question_coverage",
-    "several",
-    "values",
-    "without_values",
-]
+    "Verdict", "agree", "answers_kind", "compare_all", "find_value", "one_of_each", "question_coverage", "several",
+    "values", "without_values",
+]  # fmt: skip
 
 Verdict: TypeAlias = Literal["equal", "compatible", "open", "risky", "rival"]
 """`open`: both can be right ("more than 5" and "7"); `risky`: probably rivals."""
@@ -325,12 +317,12 @@ def question_coverage(question: str, text: str) -> float:
 
 @lru_cache(maxsize=256)
 def _question_words(question: str) -> frozenset[str]:
-    function_words = STOP_WORDS.union(FUNCTION_WORDS.get(other_language(question) or "", "").split())
+    function_words = STOP_WORDS.union(FUNCTION_WORDS.get(other_language(question) or "", ()))
     asking = (word for word in READ_WORD.findall(question) if word.lower() not in function_words)
     return frozenset(map(_root, asking)) - STOP_WORDS - {"long", "many", "much"}
 
 
-_ARTICLES = frozenset(" ".join(FUNCTION_WORDS.values()).split())
+_ARTICLES = frozenset().union(*FUNCTION_WORDS.values())
 """Function words, which begin no name: "Die Ausbildung"."""
 
 

@@ -12,6 +12,7 @@ from typing import Literal, Unpack
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
+from unpoison.core.reasons import add_sentences
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
 from unpoison.models.prompts import fill_prompt
 from unpoison.models.protocols import Generator
@@ -20,6 +21,10 @@ from unpoison.utils.checks import among, flag
 from unpoison_lab.baselines.instructrag import extract_tagged
 
 __all__ = ["AstuteRag"]
+
+add_sentences({
+    "astuterag.weighed": "no passage is dropped: the model weighs them against what it knows",
+})  # fmt: skip
 
 
 class AstuteRag(AnsweringDefense):

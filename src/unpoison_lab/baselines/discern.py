@@ -12,7 +12,7 @@ from typing import NamedTuple, Unpack
 
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason
+from unpoison.core.reasons import Reason, add_sentences
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions, make_answer
@@ -21,6 +21,11 @@ from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, generate
 
 __all__ = ["Discern", "parse_reply"]
+
+add_sentences({
+    "discern.perturbed": "the model says that it is perturbed",
+    "discern.unperturbed": "the model says that it is not perturbed",
+})  # fmt: skip
 
 
 class Discern(Defense):

@@ -12,6 +12,7 @@ from typing import Literal, Unpack
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
+from unpoison.core.reasons import add_sentences
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer, note_unfinished
 from unpoison.models.prompts import fill_prompt
 from unpoison.models.protocols import Generator
@@ -19,6 +20,10 @@ from unpoison.models.requests import Flow, generate
 from unpoison.utils.checks import among
 
 __all__ = ["InstructRag", "extract_tagged"]
+
+add_sentences({
+    "instructrag.explained": "no passage is dropped: the model explains which ones help",
+})  # fmt: skip
 
 
 class InstructRag(AnsweringDefense):

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, quotable
+from unpoison.core.reasons import Reason, add_sentences, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.voices import MAX_ANSWER_CHARS
 from unpoison.models.prompts import Prompt, answer_alone_prompt, fill_prompt
@@ -24,6 +24,11 @@ from unpoison.text.tokens import squad
 from unpoison.utils.checks import at_least
 
 __all__ = ["Madam", "agents_answer", "all_correct_answers"]
+
+add_sentences({
+    "madam.agents": "no passage is dropped: an agent speaks for each",
+    "madam.answers": "its agent answers {answer!r}",
+})  # fmt: skip
 
 
 class Madam(AnsweringDefense):

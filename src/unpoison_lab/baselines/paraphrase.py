@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages
+from unpoison.core.reasons import add_sentences
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.models.prompts import answer_alone_prompt, answer_prompt, fill_prompt
 from unpoison.models.protocols import Generator
@@ -22,6 +23,10 @@ from unpoison.text.tokens import trim_text
 from unpoison.utils.checks import at_least
 
 __all__ = ["Paraphrasing", "read_paraphrases"]
+
+add_sentences({
+    "paraphrase.rephrased": "no passage is dropped: the question is rephrased",
+})  # fmt: skip
 
 MAX_PARAPHRASE_CHARS = 1000
 """Maximum characters of a paraphrase."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason
+from unpoison.core.reasons import Reason, add_sentences
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ScreeningOptions
@@ -23,6 +23,11 @@ from unpoison.models.requests import Flow, likelihood
 from unpoison.utils.checks import at_least, within
 
 __all__ = ["Perplexity", "perplexity"]
+
+add_sentences({
+    "perplexity.above": "perplexity {perplexity:.1f} is above {threshold:.1f}",
+    "perplexity.within": "perplexity {perplexity:.1f} is within {threshold:.1f}",
+})  # fmt: skip
 
 
 class Perplexity(Defense):

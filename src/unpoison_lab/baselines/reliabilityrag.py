@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, quotable
+from unpoison.core.reasons import Reason, add_sentences, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions, make_answer
@@ -32,6 +32,14 @@ from unpoison.text.replies import informative
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["ReliabilityRag", "SampledReliabilityRag", "maximum_independent_set", "rank_weights"]
+
+add_sentences({
+    "reliabilityrag.consistent": "answers {answer!r}: in the largest set of {size} without contradiction",
+    "reliabilityrag.contradicts": "answers {answer!r}: contradicts passage {passages} of the largest set without "
+    "contradiction",
+    "reliabilityrag.sampled": "in {consistent} of the consistent samples, of {samples} that contain it",
+    "reliabilityrag.unsampled": "in no sample",
+})  # fmt: skip
 
 Fallback = Literal["all", "memory", "abstain"]
 

@@ -1,4 +1,14 @@
-"""`unpoison attack`: add a published attack's poison to every question of a data set."""
+"""`unpoison attack`: add a published attack's poison to every question of a data set.
+
+Examples:
+  unpoison attack --list
+  unpoison attack -a poisonedrag --count 3 sample -o attacked.jsonl
+  unpoison attack -a pia --policy replace-last --k 5 sample --json | unpoison screen -d trustrag -
+  unpoison attack -a hotflip -e minilm sample -o searched.jsonl
+  unpoison evaluate -a published -d grada attacked.jsonl
+
+Exit status: 0 when every question was attacked, 1 when some failed, 2 when nothing could be done.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +38,7 @@ from unpoison_lab.evaluation.poisoning import CraftedPoison, Staged, craft_one
 from unpoison_lab.evaluation.scenarios import Scenario, stand_in, takes, wording
 from unpoison_lab.evaluation.workbench import Workbench
 
-__all__ = ["EXAMPLES", "attack"]
+__all__ = ["attack"]
 
 AXES = ("policy", "prefix", "k", "encoder", "generator", "seed", "limit")
 """The options that are fields of a scenario too."""
@@ -38,17 +48,6 @@ SHOWN = 20
 
 WORDING = {"ours": "ours", "published": "as published", "data": "the data's, else ours"}
 """Origin of the planted words, for a column."""
-
-EXAMPLES = """\b
-Examples:
-  unpoison attack --list
-  unpoison attack -a poisonedrag --count 3 sample -o attacked.jsonl
-  unpoison attack -a pia --policy replace-last --k 5 sample --json | unpoison screen -d trustrag -
-  unpoison attack -a hotflip -e minilm sample -o searched.jsonl
-  unpoison evaluate -a published -d grada attacked.jsonl
-
-Exit status: 0 when every question was attacked, 1 when some failed, 2 when nothing could be done.
-"""
 
 
 def attack(

@@ -1,4 +1,21 @@
-"""`unpoison evaluate`: the benefit, harm and cost of each defense."""
+"""`unpoison evaluate`: the benefit, harm and cost of each defense.
+
+Examples:
+  unpoison evaluate
+  unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 sample --report report.html
+  unpoison evaluate -d trustrag,radar -g openai:my-model,base_url=http://127.0.0.1:8000/v1 --jobs 8 sample
+  unpoison evaluate docs/ --questions 100 -d guard -g reader --report report.html
+  unpoison evaluate --preset grada-table-1 -e minilm sample
+  unpoison evaluate --stream timeline --preset radar-table-17 -g extractive
+  unpoison evaluate --config grid.yaml
+  unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --report report.html sample
+
+Further settings in the YAML file of --config: positions, prefix, triggered, architecture, style, nli_noise, owned,
+sources, history, corpus, baseline, clean, judge, grader, deadline. The same command resumes an interrupted run and
+measures failed questions again.
+Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with
+--fail-if 1 when a gate failed, 2 for everything else.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +37,7 @@ from unpoison_lab.evaluate import evaluate as carry_out
 from unpoison_lab.evaluation.presets import load_preset, load_stream_preset, preset_names, stream_preset_names
 from unpoison_lab.report import WRITERS
 
-__all__ = ["EXAMPLES", "evaluate"]
+__all__ = ["evaluate"]
 
 axis_option = partial(option, rich_help_panel="Scenarios (several values make a grid)")
 plan_option = partial(option, rich_help_panel="Plans")
@@ -28,24 +45,6 @@ run_option = partial(option, rich_help_panel="Run and output")
 """The sections of the help."""
 
 Texts = list[str] | None
-
-EXAMPLES = """\b
-Examples:
-  unpoison evaluate
-  unpoison evaluate -d grada:alpha=0.3,keep=5,trustrag -a poisonedrag,pia --poisons 1,3 sample --report report.html
-  unpoison evaluate -d trustrag,radar -g openai:my-model,base_url=http://127.0.0.1:8000/v1 --jobs 8 sample
-  unpoison evaluate docs/ --questions 100 -d guard -g reader --report report.html
-  unpoison evaluate --preset grada-table-1 -e minilm sample
-  unpoison evaluate --stream timeline --preset radar-table-17 -g extractive
-  unpoison evaluate --config grid.yaml
-  unpoison evaluate -d guard -g extractive --fail-if 'asr > 5%' --report report.html sample
-
-Further settings in the YAML file of --config: positions, prefix, triggered, architecture, style, nli_noise, owned,
-sources, history, corpus, baseline, clean, judge, grader, deadline. The same command resumes an interrupted run and
-measures failed questions again.
-Exit status: 0 when everything was measured, 1 when some questions failed, 2 when nothing could be done; with
---fail-if 1 when a gate failed, 2 for everything else.
-"""
 
 
 def evaluate(

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from unpoison.errors import OptionError
-from unpoison.io.settings import SettingsSection, Text
 from unpoison.utils.checks import MAX_NUMBER
 from unpoison.utils.files import load_yaml
 from unpoison_lab.evaluation.grids import specs
 from unpoison_lab.evaluation.scenarios import check_spec
 from unpoison_lab.redteam.http_client import Hosts
 from unpoison_lab.redteam.http_target import HttpTarget
+from unpoison_lab.redteam.settings import SettingsSection, Text
 from unpoison_lab.redteam.targets import RedteamTarget, RequestLimits, Wait, load_target
 
 __all__ = ["Config", "build_target"]

@@ -32,9 +32,9 @@ from pydantic import (
 
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, TargetError, clip
-from unpoison.io.settings import SettingsSection
 from unpoison.utils.extras import require
 from unpoison_lab.redteam.http_client import ABSENT, SENSITIVE, Hosts, HttpClient, HttpReply
+from unpoison_lab.redteam.settings import SettingsSection
 from unpoison_lab.redteam.targets import TargetDocument, TargetReply, check_handles
 
 __all__ = ["HttpTarget", "ReplyPath"]

@@ -20,10 +20,10 @@ from pydantic import Field
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage
 from unpoison.errors import OptionError, TargetError, UnpoisonError, clip
-from unpoison.io.settings import SettingsSection
 from unpoison.rag import Rag
 from unpoison.text.canonical import canonical
 from unpoison.utils.threads import start_thread
+from unpoison_lab.redteam.settings import SettingsSection
 
 __all__ = [
     "Clock",

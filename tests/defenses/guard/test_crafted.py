@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison.defenses.guard.crafted import Crafted, Judgement, neighbor_features
+from unpoison.defenses.guard.features import COLUMNS, QuestionTerms, TextWords, beside
 from unpoison.errors import OptionError
 from unpoison.text.analysis import clear, words_of
-from unpoison.text.features import COLUMNS, QuestionTerms, TextWords, beside
 
 QUESTION = "Who wrote the novel The Silent Harbour?"
 POISON = (

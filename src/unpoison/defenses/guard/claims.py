@@ -38,16 +38,9 @@ from unpoison.text.replies import informative
 from unpoison.text.values import agree, answers_kind, question_coverage, several, values
 
 __all__ = [
-    "LIKELY",
-    "SHARE",
-    "Findings",
-    "Related",
-    "answer_from_claims",
-    "claims_of",
-    "group_equivalent",
-    "relation_by_value",
-    "relations",
-]
+    "LIKELY", "SHARE", "Findings", "Related", "answer_from_claims", "claims_of", "group_equivalent",
+    "relation_by_value", "relations",
+]  # fmt: skip
 
 MAX_CLAIMS = 12
 """Maximum number of classes to compare with each other, the heaviest first."""

@@ -3,7 +3,7 @@
 Three small tree ensembles. Two judge a text and the question alone: the whole text, and its worst window of one, two or
 four sentences, so that surrounding text cannot dilute a suspicious window. The third uses neighbour features: copies by
 one author raise each other's score, within `Crafted.most` and `Crafted.least`. If most texts are records of one
-template, words shared with the others are no evidence (`guard.records`).
+template, words shared with the others are no evidence (`guard.features`).
 
 `benchmarks train_crafted` fits them. They do not judge truth: an honest encyclopaedia-style page that answers the
 question directly looks the same.
@@ -22,9 +22,8 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard.records import words_of_form
+from unpoison.defenses.guard.features import COLUMNS, QuestionTerms, Style, TextWords, beside, ranges, words_of_form
 from unpoison.text.analysis import MARK, STOP, Words, each, words_of
-from unpoison.text.features import COLUMNS, QuestionTerms, Style, TextWords, beside, ranges
 from unpoison.utils.checks import within
 
 __all__ = ["Crafted", "Judgement", "coverage", "neighbor_features", "overlap"]
@@ -105,7 +104,7 @@ class Crafted:
 
     Attributes:
         style: How generated claims are written.
-        whole, window: Trees over the style and the columns of `text.features`; their sums are log-odds.
+        whole, window: Trees over the style and the columns of `guard.features`; their sums are log-odds.
         company: Trees over `neighbor_features`.
         handicap: Subtracted from the log-odds of each window, since a text has many windows.
         least, most: Bounds on the change of a text's log-odds by its neighbours.

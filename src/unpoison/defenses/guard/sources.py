@@ -33,15 +33,9 @@ from unpoison.text.questions import wanted
 from unpoison.text.values import agree, question_coverage, values, without_values
 
 __all__ = [
-    "ByContent",
-    "doubts",
-    "one_voice",
-    "open_contests",
-    "read_again",
-    "verdicts_by_claims",
-    "verdicts_by_copies",
+    "ByContent", "doubts", "one_voice", "open_contests", "read_again", "verdicts_by_claims", "verdicts_by_copies",
     "verdicts_by_origin",
-]
+]  # fmt: skip
 
 FLOOD = 5
 """Minimum number of different texts of one new source, for one question, that is suspicious."""

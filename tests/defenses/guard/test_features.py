@@ -7,9 +7,8 @@ import pytest
 
 from unpoison import Guard, Passage
 from unpoison.defenses.guard.crafted import Crafted
-from unpoison.defenses.guard.records import ALIKE, MOST_TEXTS, words_of_form
+from unpoison.defenses.guard.features import ALIKE, MOST_TEXTS, QuestionTerms, words_of_form
 from unpoison.text.analysis import words_of
-from unpoison.text.features import QuestionTerms
 from unpoison_lab.ablations import GuardAblation
 
 NAMES = ("Belgate", "Corvale", "Fenport", "Garwick", "Holstead", "Kelmere", "Linberg", "Norton", "Pelham", "Rosedale")
