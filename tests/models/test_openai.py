@@ -21,8 +21,8 @@ from unpoison.models import remote
 from unpoison.models.openai import OpenAIEncoder, OpenAIGenerator
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Encoder, Models
-from unpoison.models.remote import MAX_REPLY_CHARS
 from unpoison.models.requests import generate
+from unpoison.models.responses import MAX_REPLY_CHARS
 from unpoison.runtime.driver import Limits, arun, run
 from unpoison.utils.threads import start_thread
 
@@ -131,19 +131,6 @@ def test_a_refused_request_says_what_to_fix(url: str, status: int, says: str) ->
 )
 def test_retry_after_is_bounded(url: str, header: str, seconds: float | None) -> None:
     assert failure(url, f"after/{header}").retry_after == seconds
-
-
-@pytest.mark.parametrize(
-    ("moment", "seconds"),
-    [
-        ("Sun, 06 Nov 1994 08:49:40 GMT", 3),
-        ("Sun, 06 Nov 1994 08:49:30 GMT", 0),
-        ("Mon, 07 Nov 2094 08:49:37 GMT", 3600),
-    ],
-)
-def test_retry_after_may_be_a_date(moment: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote.time, "time", lambda: 784111777.0)
-    assert remote.retry_after(moment) == seconds
 
 
 def test_a_name_tells_servers_apart(monkeypatch: pytest.MonkeyPatch) -> None:

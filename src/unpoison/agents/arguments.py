@@ -23,7 +23,7 @@ from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.plain_text import excerpt
 
 __all__ = [
-    "Conversation", "ForeignArgument", "HistoryEvent", "Mode", "arguments_from_results", "mode_of", "question",
+    "Conversation", "ForeignArgument", "HistoryEvent", "Mode", "mode_of", "question",
     "refusal", "replay", "write_down",
 ]  # fmt: skip
 
@@ -98,28 +98,6 @@ class ForeignArgument(NamedTuple):
     kind: str
     value: str
     result: int
-
-
-def arguments_from_results(
-    call: Mapping[str, object], results: Sequence[object], user_text: str
-) -> tuple[ForeignArgument, ...]:
-    """The addresses, links, accounts, paths and long numbers of a call that occur only in tool results.
-
-    Ask the user before such a call. An empty result does not mean that a call is safe: names, short numbers and free
-    text are not compared, and neither is a value that the model changed.
-
-    Args:
-        call: The arguments of the call, as JSON.
-        results: What tools returned in this conversation: texts, or values as JSON has them.
-        user_text: Everything that the user wrote in it.
-
-    Complexity: O(n) time for n characters; of the results at most `MAX_VALUES` values are remembered.
-    """
-    conversation = Conversation({"*": {"arguments": ["*"]}}, names=False)
-    conversation.add_user(user_text)
-    for result in results:
-        conversation.add_result("", result)
-    return conversation.foreign("", call)
 
 
 class Conversation:
@@ -206,10 +184,6 @@ class Conversation:
                 self._vouch("", [(kind, value)])
             elif approved:
                 self._vouch(tool, [(kind, value)])
-
-    def tool_of(self, argument: ForeignArgument) -> str:
-        """The tool whose result holds a value; empty if it is not known."""
-        return self._tools[argument.result] if argument.result >= 0 else ""
 
     def _targets(self, tool: str, arguments: object) -> Iterator[tuple[str, str, str, list[int], bool]]:
         """Each value of a call that names a target: path, kind, text, keys among results, and whether it is free."""

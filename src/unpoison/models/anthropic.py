@@ -10,7 +10,8 @@ from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, clip
 from unpoison.models.checkpoints import model_name
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client, make_reply
+from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client
+from unpoison.models.responses import make_reply
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable
 

@@ -14,7 +14,8 @@ from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import NamedModel, model_name
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client, make_reply
+from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client
+from unpoison.models.responses import make_reply
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable

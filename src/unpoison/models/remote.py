@@ -7,13 +7,9 @@ names, so one translation works for both.
 from __future__ import annotations
 
 import asyncio
-import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -23,25 +19,22 @@ from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import NamedModel
 from unpoison.models.prompts import Prompt
+from unpoison.models.responses import (
+    MAX_REPLY_BYTES,
+    MAX_REPLY_CHARS,
+    TooLongError,
+    bound,
+    bound_async,
+    make_reply,
+    retry_after,
+)
 from unpoison.utils.checks import at_least, on_this_machine, web_address
 from unpoison.utils.plain_text import encodable
 from unpoison.utils.threads import on_thread
 
-__all__ = [
-    "MAX_REPLY_CHARS", "Connection", "RemoteGenerator", "StreamPiece", "at_server", "check_client", "make_reply",
-    "retry_after",
-]  # fmt: skip
+__all__ = ["Connection", "RemoteGenerator", "StreamPiece", "at_server", "check_client"]
 
 T = TypeVar("T")
-
-MAX_REPLY_CHARS = 65_536
-"""Maximum characters of a reply; the replies requested here are a hundred times shorter."""
-
-MAX_REPLY_BYTES = 64 * 2**20
-"""Bytes of a response, unpacked: vectors of 4,096 dimensions for 700 texts. What is longer is not read on."""
-
-_MAX_WAIT = 3600.0
-"""Maximum of a server's `Retry-After`, in seconds; the driver's own limit is lower."""
 
 
 class StreamPiece(NamedTuple):
@@ -50,10 +43,6 @@ class StreamPiece(NamedTuple):
     text: str = ""
     finish: str = ""
     tokens: Mapping[str, Any] = {}
-
-
-class _TooLongError(Exception):
-    """A response of too many bytes."""
 
 
 class Connection:
@@ -92,14 +81,14 @@ class Connection:
         self._given_async = isinstance(client, classes[1])
         self._make_async: Callable[[], Any] = lambda: classes[1](
             max_retries=0,
-            http_client=sdk.DefaultAsyncHttpxClient(**http, event_hooks={"response": [_abound]}),
+            http_client=sdk.DefaultAsyncHttpxClient(**http, event_hooks={"response": [bound_async]}),
             **options,
         )
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None, None]]] = {}
         try:
             self._client = self._given or classes[0](
                 max_retries=0,
-                http_client=sdk.DefaultHttpxClient(**http, event_hooks={"response": [_bound]}),
+                http_client=sdk.DefaultHttpxClient(**http, event_hooks={"response": [bound]}),
                 **options,
             )
         except Exception as error:  # the SDKs check little but the key here, each with a class of its own
@@ -218,12 +207,12 @@ class Connection:
         except self._sdk.APIConnectionError as error:
             if isinstance(error.__cause__, TimeoutError):
                 raise ModelError(f"{clip(self._model)} did not reply in time", retryable=True) from None
-            if isinstance(error.__cause__, _TooLongError):
+            if isinstance(error.__cause__, TooLongError):
                 raise self._length_error() from None
             raise ModelError(
                 f"the connection to {self._address()} failed; check base_url and the network", retryable=True
             ) from None
-        except _TooLongError:
+        except TooLongError:
             raise self._length_error() from None
         except (self._sdk.APIError, JSONDecodeError, UnicodeDecodeError):
             raise self._response_error() from None
@@ -281,77 +270,6 @@ async def _close_with_loop(client: Any) -> AsyncGenerator[None, None]:
         yield
     finally:
         await client.close()
-
-
-def _bound(response: Any) -> None:
-    """Bound a synchronous response in size and in time, because the SDK's timeout bounds each read of it only."""
-    unpack = response.iter_bytes
-
-    def to_bound(*arguments: Any, **options: Any) -> Iterator[bytes]:
-        count = _Count()
-        for chunk in unpack(*arguments, **options):
-            yield count.add(chunk)
-
-    response.iter_bytes = to_bound
-    read, seconds = response.iter_raw, response.request.extensions.get("timeout", {}).get("read")
-    end = None if seconds is None else time.monotonic() + seconds
-
-    def until_end(*arguments: Any, **options: Any) -> Iterator[bytes]:
-        for chunk in read(*arguments, **options):
-            if end is not None and time.monotonic() > end:
-                raise TimeoutError
-            yield chunk
-
-    response.iter_raw = until_end
-
-
-async def _abound(response: Any) -> None:
-    """Bound an asynchronous response in size."""
-    unpack = response.aiter_bytes
-
-    async def to_bound(*arguments: Any, **options: Any) -> AsyncIterator[bytes]:
-        count = _Count()
-        async for chunk in unpack(*arguments, **options):
-            yield count.add(chunk)
-
-    response.aiter_bytes = to_bound
-
-
-class _Count:
-    """The bytes of a response so far."""
-
-    def __init__(self) -> None:
-        self.bytes = 0
-
-    def add(self, chunk: bytes) -> bytes:
-        self.bytes += len(chunk)
-        if self.bytes > MAX_REPLY_BYTES:
-            raise _TooLongError
-        return chunk
-
-
-def retry_after(header: str | None) -> float | None:
-    """Seconds from `Retry-After`, which holds a number or a date; None without either."""
-    try:
-        seconds = float(header or "nan")
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(str(header))
-        except ValueError:
-            return None
-        seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - time.time()
-    return min(max(seconds, 0.0), _MAX_WAIT) if math.isfinite(seconds) else None
-
-
-def make_reply(text: str, finish: str, prompt_tokens: object = None, completion_tokens: object = None) -> Reply:
-    """A reply of bounded length: longer text is truncated at `MAX_REPLY_CHARS`, with `finish="length"`."""
-    if len(text) > MAX_REPLY_CHARS:
-        text, finish = text[:MAX_REPLY_CHARS], "length"
-    return Reply(encodable(text), _count(prompt_tokens), _count(completion_tokens), finish)
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def at_server(base_url: object, client: Any = None) -> str:

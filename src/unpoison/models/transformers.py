@@ -18,7 +18,7 @@ from unpoison.core.answers import Reply
 from unpoison.errors import ModelError
 from unpoison.models.checkpoints import NamedModel, load_pretrained, model_name
 from unpoison.models.prompts import Prompt
-from unpoison.models.remote import make_reply
+from unpoison.models.responses import make_reply
 from unpoison.utils.checks import at_least
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable

@@ -16,8 +16,7 @@ from unicodedata import normalize
 
 import Stemmer
 
-from unpoison.text.languages import FUNCTION_WORDS, other_language
-from unpoison.text.lexicon import LANGUAGES, fold, phrases
+from unpoison.text.languages import FUNCTION_WORDS, LANGUAGES, fold, other_language, phrases
 from unpoison.text.moments import Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question, wanted
 from unpoison.text.tokens import ENGLISH_318, Token, fold_text, roman, tokens, word_list

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, TypeAlias
 
-from unpoison.text.lexicon import phrases
+from unpoison.text.languages import phrases
 from unpoison.text.questions import Kind
 from unpoison.text.tokens import word_set
 from unpoison.text.units import CURRENCIES, Numbers, Quantity, unit_name, word_value

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from unpoison.text.lexicon import HAN, duration_unit
+from unpoison.text.languages import HAN, duration_unit
 from unpoison.text.sentences import STOP_WORDS, split, stem
 from unpoison.text.tokens import word_list, word_set
 

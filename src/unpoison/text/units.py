@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from unpoison.text.lexicon import fold, phrases, pieces
+from unpoison.text.languages import fold, phrases, pieces
 from unpoison.text.tokens import word_set
 
 __all__ = [

@@ -48,8 +48,7 @@ from unpoison.errors import OptionError
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
-from unpoison.text.languages import other_language
-from unpoison.text.lexicon import LANGUAGES
+from unpoison.text.languages import LANGUAGES, other_language
 from unpoison.text.near_duplicates import Frame
 from unpoison.text.questions import read_question
 from unpoison.text.tokens import stems, words

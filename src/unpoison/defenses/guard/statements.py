@@ -16,7 +16,7 @@ from unpoison.models.extractive import RELEVANT, ExtractiveReader
 from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, read
-from unpoison.text.lexicon import LANGUAGES, mentions
+from unpoison.text.languages import LANGUAGES, mentions
 from unpoison.text.questions import Kind, Wanted, read_question, wanted
 from unpoison.text.replies import informative
 from unpoison.text.sentences import sentence_of, sentences
