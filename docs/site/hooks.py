@@ -19,7 +19,11 @@ GENERATED = {**command_pages(), **module_pages(ROOT / "src" / "unpoison")}
 
 
 def on_config(config: Any) -> Any:
-    """List the generated pages in the navigation, below the index of their folder."""
+    """List the generated pages in the navigation, below the index of their folder, and the defenses that it lacks."""
+    listed = str(config.nav)
+    others = sorted(f"defenses/{page.name}" for page in (ROOT / "docs" / "defenses").glob("*.md"))
+    defenses = next(section["Defenses"] for section in config.nav if "Defenses" in section)
+    defenses.append({"The rest of the field": [page for page in others if f"'{page}'" not in listed]})
     reference = next(section["Reference"] for section in config.nav if "Reference" in section)
     for entry in reference:
         if isinstance(entry, dict):

@@ -150,6 +150,9 @@ def test_what_alone_answers_is_kept_and_flagged():
     assert screening.verdicts[0].reason.code == "guard.alone"
     assert 0 in Guard().screen(QUESTION, [crafted, *OTHERS]).dropped_indices
     assert 0 in Guard().screen(QUESTION, [CRAFTED, *strangers]).dropped_indices, "it repeats the question"
+    hiding = f"{crafted[:9]}\u200b{crafted[9:]}"
+    assert crafted[8:10].isalpha() and Passage(hiding).hidden
+    assert 0 in Guard().screen(QUESTION, [hiding, *strangers]).dropped_indices, "it hides something"
 
 
 def test_monitor_keeps_everything_and_says_what_would_go():

@@ -50,3 +50,14 @@ def test_a_purpose_is_served_by_who_was_named() -> None:
     assert wired("test purpose")([]) == "[]"
     assert wired("test module").loads("[]") == []
     assert wired("nobody's purpose") is None
+
+
+def test_a_module_without_an_entry_is_of_the_extra_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = frozenset({"my-framework", "serve"})
+    monkeypatch.setattr(extras, "_extras", lambda: declared)
+    with pytest.raises(MissingExtraError, match=r"my_framework; run: .*\[my-framework\]"):
+        require("my_framework", "the adapter")
+    with pytest.raises(MissingExtraError, match="run: pip install other_framework"):
+        require("other_framework", "the adapter")
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "uvicorn" else object())
+    assert extras.installed_extras() == ["my-framework"]

