@@ -30,37 +30,44 @@ def with_own_loop(run: Callable[[], Any]) -> Any:
         return pool.submit(enter).result()
 
 
+def scripted_chat(reply: Callable[[Any], Any]) -> Any:
+    """A chat model of LangChain that replies to the messages so far as a function says."""
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    class Model(BaseChatModel):
+        @property
+        def _llm_type(self) -> str:
+            return "scripted"
+
+        def bind_tools(self, tools: Any, **options: Any) -> Any:
+            return self
+
+        def _generate(self, messages: Any, *more: Any, **options: Any) -> ChatResult:
+            return ChatResult(generations=[ChatGeneration(message=reply(messages))])
+
+    return Model()
+
+
 class LangChain:
     name, library = "langgraph", "langgraph"
 
     def ask(self, tool: Tool, policy: Any, way: str) -> str:
         from langchain.agents import create_agent
-        from langchain_core.language_models import BaseChatModel
         from langchain_core.messages import AIMessage, ToolMessage
-        from langchain_core.outputs import ChatGeneration, ChatResult
 
         from unpoison.agents.langchain import ScreeningMiddleware
 
-        class Model(BaseChatModel):
-            @property
-            def _llm_type(self) -> str:
-                return "scripted"
-
-            def bind_tools(self, tools: Any, **options: Any) -> Any:
-                return self
-
-            def _generate(self, messages: Any, *more: Any, **options: Any) -> ChatResult:
-                if isinstance(messages[-1], ToolMessage):
-                    message = AIMessage(json.dumps(messages[-1].text))
-                else:
-                    message = AIMessage("", tool_calls=[{"name": "fetch", "args": {"url": URL}, "id": "1"}])
-                return ChatResult(generations=[ChatGeneration(message=message)])
+        def reply(messages: Any) -> AIMessage:
+            if isinstance(messages[-1], ToolMessage):
+                return AIMessage(json.dumps(messages[-1].text))
+            return AIMessage("", tool_calls=[{"name": "fetch", "args": {"url": URL}, "id": "1"}])
 
         def fetch(url: str) -> Any:
             """Fetch a page."""
             return tool(url)
 
-        agent = create_agent(Model(), [fetch], middleware=[ScreeningMiddleware(policy)])
+        agent = create_agent(scripted_chat(reply), [fetch], middleware=[ScreeningMiddleware(policy)])
         question: Any = {"messages": [{"role": "user", "content": "When was it built?"}]}
         if way == "sync":
             messages = agent.invoke(question)["messages"]

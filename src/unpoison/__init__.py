@@ -37,25 +37,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Answer": "core.answers",
-    "Claim": "core.verdicts",
-    "Defense": "defenses.base",
-    "Grada": "defenses.grada",
-    "Guard": "defenses.guard",
-    "Limits": "runtime.driver",
-    "Passage": "core.passages",
-    "Query": "core.passages",
-    "Radar": "defenses.radar",
-    "Rag": "rag",
-    "RagDefender": "defenses.ragdefender",
-    "Screening": "core.screenings",
-    "Sources": "sources.sources",
-    "TrustRag": "defenses.trustrag",
-    "UnpoisonError": "errors",
-    "Vanilla": "defenses.vanilla",
-    "Verdict": "core.verdicts",
-    "Vote": "defenses.vote",
-    "load_defense": "defenses",
+    "core.answers": "Answer",
+    "core.passages": "Passage Query",
+    "core.screenings": "Screening",
+    "core.verdicts": "Claim Verdict",
+    "defenses": "load_defense",
+    "defenses.base": "Defense",
+    "defenses.grada": "Grada",
+    "defenses.guard": "Guard",
+    "defenses.radar": "Radar",
+    "defenses.ragdefender": "RagDefender",
+    "defenses.trustrag": "TrustRag",
+    "defenses.vanilla": "Vanilla",
+    "defenses.vote": "Vote",
+    "errors": "UnpoisonError",
+    "rag": "Rag",
+    "runtime.driver": "Limits",
+    "sources.sources": "Sources",
 }
 
 __all__ = [
@@ -75,4 +73,4 @@ __getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *__all__])

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from agent_frameworks import scripted_chat
+
 Call = tuple[str, dict[str, str]]
 
 READ: Call = ("read", {})
@@ -43,32 +45,22 @@ def langchain(
     world: World, calls: list[Any], asked: str, policy: Any, mode: str, answer: bool, before: Any = ()
 ) -> list[str]:
     from langchain.agents import create_agent
-    from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, ToolMessage
-    from langchain_core.outputs import ChatGeneration, ChatResult
     from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.types import Command
 
     from unpoison.agents.langchain import ScreeningMiddleware
 
-    class Model(BaseChatModel):
-        @property
-        def _llm_type(self) -> str:
-            return "scripted"
-
-        def bind_tools(self, tools: Any, **options: Any) -> Any:
-            return self
-
-        def _generate(self, messages: Any, *more: Any, **options: Any) -> ChatResult:
-            step = sum(isinstance(message, ToolMessage) for message in messages)
-            message = AIMessage("done")
-            if step < len(calls):
-                name, args = calls[step]
-                message = AIMessage("", tool_calls=[{"name": name, "args": args, "id": str(step)}])
-            return ChatResult(generations=[ChatGeneration(message=message)])
+    def reply(messages: Any) -> AIMessage:
+        step = sum(isinstance(message, ToolMessage) for message in messages)
+        if step == len(calls):
+            return AIMessage("done")
+        name, args = calls[step]
+        return AIMessage("", tool_calls=[{"name": name, "args": args, "id": str(step)}])
 
     gate = ScreeningMiddleware(policy, mode)
-    agent = create_agent(Model(), [world.read, world.send, world.pay], middleware=[gate], checkpointer=InMemorySaver())
+    tools = [world.read, world.send, world.pay]
+    agent = create_agent(scripted_chat(reply), tools, middleware=[gate], checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
     start: Any = {"messages": [*before, ("user", asked)]}
     state = agent.invoke(start, thread)

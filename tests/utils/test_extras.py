@@ -38,7 +38,7 @@ def test_the_command_names_this_clone_or_the_repository(tmp_path, monkeypatch: p
 
 
 def test_names_are_imported_when_they_are_used() -> None:
-    public = lazy_names("json", {"JSONDecoder": "decoder", "clip": "unpoison.errors"})
+    public = lazy_names("json", {"decoder": "JSONDecoder JSONDecodeError", "unpoison.errors": "clip"})
     assert public("JSONDecoder").__module__ == "json.decoder"
     assert public("clip").__module__ == "unpoison.errors"
     with pytest.raises(AttributeError, match="'json' has no attribute 'nothing'"):

@@ -21,14 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryGate", "Remembered", "ScreenedResult", "ToolPolicy", "ToolSettings", "screen_tool_result"]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "MemoryGate": "memory",
-        "Remembered": "memory",
-        "ScreenedResult": "screening",
-        "ToolPolicy": "policy",
-        "ToolSettings": "policy",
-        "screen_tool_result": "screening",
-    },
-)
+_HOMES = {
+    "memory": "MemoryGate Remembered",
+    "policy": "ToolPolicy ToolSettings",
+    "screening": "ScreenedResult screen_tool_result",
+}
+
+__getattr__ = lazy_names(__name__, _HOMES)

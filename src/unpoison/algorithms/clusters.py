@@ -35,10 +35,7 @@ means differ by less belongs to the first."""
 
 
 def agglomerative(
-    points: ArrayLike,
-    linkage: Literal["ward", "average", "complete", "single"] = "ward",
-    *,
-    split_equal: bool = False,
+    points: ArrayLike, linkage: Literal["ward", "average", "complete", "single"] = "ward", *, split_equal: bool = False
 ) -> NDArray[np.intp]:
     """Two clusters by hierarchical merging, Euclidean: the children of the last merge.
 

@@ -99,12 +99,7 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Estimate:
 
 
 def bootstrap_ratio(
-    numerators: ArrayLike,
-    denominators: ArrayLike,
-    *,
-    shares: bool = False,
-    level: float = 0.95,
-    seed: int = 0,
+    numerators: ArrayLike, denominators: ArrayLike, *, shares: bool = False, level: float = 0.95, seed: int = 0
 ) -> Estimate:
     """A pooled share, sum of numerators by sum of denominators, resampled by question.
 
@@ -140,12 +135,7 @@ def bootstrap_ratio(
 
 
 def paired_bootstrap(
-    first: ArrayLike,
-    second: ArrayLike,
-    *,
-    shares: bool = False,
-    level: float = 0.95,
-    seed: int = 0,
+    first: ArrayLike, second: ArrayLike, *, shares: bool = False, level: float = 0.95, seed: int = 0
 ) -> Difference:
     """Compare two defenses on the same questions: mean of second minus first, resampled by question.
 

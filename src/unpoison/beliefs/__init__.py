@@ -16,16 +16,9 @@ if TYPE_CHECKING:
     from unpoison.core.answers import Belief, BeliefUpdate, Weights
 
 _HOMES = {
-    "Belief": "unpoison.core.answers",
-    "BeliefStore": "store",
-    "BeliefUpdate": "unpoison.core.answers",
-    "MemoryBeliefs": "store",
-    "PostgresBeliefs": "databases",
-    "RedisBeliefs": "databases",
-    "SqliteBeliefs": "databases",
-    "Weights": "unpoison.core.answers",
-    "belief_key": "store",
-    "update": "store",
+    "databases": "PostgresBeliefs RedisBeliefs SqliteBeliefs",
+    "store": "BeliefStore MemoryBeliefs belief_key update",
+    "unpoison.core.answers": "Belief BeliefUpdate Weights",
 }
 
 __all__ = [

@@ -32,9 +32,7 @@ __all__ = ["COMMANDS", "app", "main"]
 
 
 COMMANDS = {
-    "Start here": {
-        "demo": "How do an attack and a defense work?",
-    },
+    "Start here": {"demo": "How do an attack and a defense work?"},
     "Protect": {
         "screen": "Which of these passages may a model read?",
         "ask": "What is the answer, and which sources support it?",
@@ -166,8 +164,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def commands(
     version: Annotated[
-        bool,
-        option("--version", "Show the version and the installed extras.", callback=_show_version, is_eager=True),
+        bool, option("--version", "Show the version and the installed extras.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Keep poisoned passages out of retrieval-augmented answers.

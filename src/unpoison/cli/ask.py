@@ -109,13 +109,7 @@ def ask(
     limits = Limits(in_flight=max(1, MAX_CALLS // rows), deadline=deadline)
     store = _store(defense, beliefs, stream=stream)
     chosen = load_defense(
-        defense,
-        encoder=encoder,
-        generator=model,
-        nli=nli,
-        beliefs=store,
-        limits=limits,
-        sources=sources,
+        defense, encoder=encoder, generator=model, nli=nli, beliefs=store, limits=limits, sources=sources
     )
     chosen = with_learning(chosen, learn)
     if guarantee:

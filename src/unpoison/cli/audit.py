@@ -42,13 +42,7 @@ _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 def audit(
-    logs: Annotated[
-        list[str],
-        argument(
-            "LOG",
-            "Audit logs, or what 'screen' or 'ask' wrote; - reads standard input.",
-        ),
-    ],
+    logs: Annotated[list[str], argument("LOG", "Audit logs, or what 'screen' or 'ask' wrote; - reads standard input.")],
     since: Annotated[str | None, option("WHEN", "Ignore older rows: 2026-03-01, or 24h, 7d, 2w ago.")] = None,
     alert: Annotated[bool, option("--alert", "Exit with status 3 when a document is flagged.")] = False,
     sources: Annotated[

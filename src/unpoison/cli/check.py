@@ -86,8 +86,7 @@ def check(
         option("--plant", "Plant false documents in the running system, and remove each one.", rich_help_panel=LIVE),
     ] = False,
     journal: Annotated[
-        Path,
-        option("FILE", "Record every document here before it is planted.", rich_help_panel=LIVE),
+        Path, option("FILE", "Record every document here before it is planted.", rich_help_panel=LIVE)
     ] = Path("check.journal"),
     ask: Annotated[
         list[str] | None,

@@ -65,11 +65,7 @@ class RowOutcome(Generic[T]):
 
 
 def outcomes(
-    source: Source,
-    work: Callable[[Row], T],
-    *,
-    limit: int | None = None,
-    max_concurrency: int = 1,
+    source: Source, work: Callable[[Row], T], *, limit: int | None = None, max_concurrency: int = 1
 ) -> Iterator[RowOutcome[T]]:
     """Do the work on every record, `max_concurrency` concurrently, and yield in the order of the source.
 

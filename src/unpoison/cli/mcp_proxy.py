@@ -51,8 +51,7 @@ def mcp_proxy(
         option("NAME=ACTION", "redact, block, flag or keep injections in a tool's results. [default: *=redact]"),
     ] = None,
     arguments: Annotated[
-        str,
-        option("ACTION", "ask, block or log a call whose target (to, url, path, account) only a result named."),
+        str, option("ACTION", "ask, block or log a call whose target (to, url, path, account) only a result named.")
     ] = "log",
     allow: Annotated[
         list[str] | None, option("TARGET", "Never asked about: an address, link or path, or '*@firm.example'.")

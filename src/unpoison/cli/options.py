@@ -142,8 +142,7 @@ RowsFile = Annotated[
     ),
 ]
 EncoderName = Annotated[
-    str | None,
-    option("--encoder -e ENCODER", "lexical (built in), minilm, st:NAME_OR_PATH or openai:MODEL."),
+    str | None, option("--encoder -e ENCODER", "lexical (built in), minilm, st:NAME_OR_PATH or openai:MODEL.")
 ]
 GeneratorName = Annotated[
     str | None,

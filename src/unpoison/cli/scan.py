@@ -70,8 +70,7 @@ def scan(
         ),
     ] = None,
     ignore: Annotated[
-        list[str] | None,
-        option("PATTERN", "Skip files of a folder that match, such as '*.png'; may be repeated."),
+        list[str] | None, option("PATTERN", "Skip files of a folder that match, such as '*.png'; may be repeated.")
     ] = None,
     threshold: Annotated[float, option("P", "The suspicion from which a document is flagged.")] = 0.5,
     alert: Annotated[bool, option("--alert", "Exit with status 3 if a document is flagged.")] = False,

@@ -24,15 +24,7 @@ from typing import Annotated
 import typer
 
 from unpoison.batch import BatchScreener, Progress, run
-from unpoison.cli.common import (
-    RowCounts,
-    outcomes,
-    row_progress,
-    say,
-    status_of_sources,
-    track_progress,
-    with_learning,
-)
+from unpoison.cli.common import RowCounts, outcomes, row_progress, say, status_of_sources, track_progress, with_learning
 from unpoison.cli.display import screening_table, show
 from unpoison.cli.options import (
     AsJson,
@@ -110,13 +102,7 @@ def screen(
         )
         many = workers if in_parts else 1
         raise typer.Exit(_screen_parts(file, output, screener, engine=engine.value, workers=many, limit=limit))
-    chosen = load_defense(
-        defense,
-        encoder=encoder,
-        generator=generator,
-        nli=nli,
-        sources=sources,
-    )
+    chosen = load_defense(defense, encoder=encoder, generator=generator, nli=nli, sources=sources)
     chosen = with_learning(chosen, learn)
     with open_source(file) as source, Writer(output, file, to_stdout=as_json and calibrate is None) as writer:
         counts, screenings = RowCounts(source.name), list[Screening]()

@@ -113,12 +113,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
         better, weaker = (span, last) if span.probability > last.probability else (last, span)
         reason = better.reason if weaker.reason in better.reason else f"{better.reason}; {weaker.reason}"
         reason = reason if len(reason) <= MAX_REASON_CHARS else better.reason
-        merged[-1] = replace(
-            better,
-            start=last.start,
-            end=max(last.end, span.end),
-            reason=reason,
-        )
+        merged[-1] = replace(better, start=last.start, end=max(last.end, span.end), reason=reason)
     return merged
 
 

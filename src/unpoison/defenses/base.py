@@ -282,10 +282,7 @@ def make_answer(reply: Reply, screening: Screening, details: Mapping[str, Any] |
     if reply.finish != "stop":
         all_details["finish"] = reply.finish
     return Answer(
-        reply.text,
-        screening,
-        abstained=reply.finish == "refusal" or not informative(reply.text),
-        details=all_details,
+        reply.text, screening, abstained=reply.finish == "refusal" or not informative(reply.text), details=all_details
     )
 
 

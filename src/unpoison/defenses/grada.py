@@ -96,11 +96,7 @@ class Grada(Defense):
         cross_encoder: CrossEncoder | str | None = None,
         **shell: Unpack[ScreeningOptions],
     ) -> None:
-        super().__init__(
-            encoder=encoder or "lexical",
-            cross_encoder=cross_encoder,
-            **shell,
-        )
+        super().__init__(encoder=encoder or "lexical", cross_encoder=cross_encoder, **shell)
         among("variant", variant, ("hrsim", "bm25", "ebd", *ALIASES))
         self.variant = ALIASES.get(variant, variant)
         self.alpha = at_least("alpha", alpha, 0.0, 1e6, whole=False)

@@ -28,13 +28,7 @@ from unpoison.core.answers import Answer, Belief, BeliefUpdate, Weights
 from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import ShellOptions, make_answer
-from unpoison.defenses.radar_static import (
-    RELEASED,
-    AnswerGraph,
-    AtomicAnswers,
-    Matrix,
-    StaticRadar,
-)
+from unpoison.defenses.radar_static import RELEASED, AnswerGraph, AtomicAnswers, Matrix, StaticRadar
 from unpoison.defenses.voices import MAX_ANSWER_CHARS
 from unpoison.errors import StoreError
 from unpoison.models.loading import answer_judge
@@ -121,12 +115,7 @@ class Radar(StaticRadar):
         encoder: Encoder | str | None = None,
         **shell: Unpack[ShellOptions],
     ) -> None:
-        super().__init__(
-            encoder=encoder or "lexical",
-            generator=generator,
-            nli=answer_judge(nli, generator),
-            **shell,
-        )
+        super().__init__(encoder=encoder or "lexical", generator=generator, nli=answer_judge(nli, generator), **shell)
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
         self.mode = among("mode", mode, ("paper", "reference"))
         self.outlier = within("outlier", outlier, -1.0, 1.0)

@@ -61,13 +61,8 @@ class ScreeningCompressor(BaseDocumentCompressor):
         exempt: Collection[str] | None = None,
         audit_log: AuditLog | str | Path | None = None,
     ) -> None:
-        given: dict[str, Any] = {
-            "defense": defense,
-            "mode": mode,
-            "annotate": annotate,
-            "exempt": exempt,
-            "audit_log": audit_log,
-        }
+        given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate}
+        given |= {"exempt": exempt, "audit_log": audit_log}
         screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given)
         self._screener = screener

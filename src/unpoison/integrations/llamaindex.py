@@ -63,13 +63,8 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         audit_log: AuditLog | str | Path | None = None,
         **framework: Any,
     ) -> None:
-        given: dict[str, Any] = {
-            "defense": defense,
-            "mode": mode,
-            "annotate": annotate,
-            "exempt": exempt,
-            "audit_log": audit_log,
-        }
+        given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate}
+        given |= {"exempt": exempt, "audit_log": audit_log}
         screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given, **framework)
         self._screener = screener

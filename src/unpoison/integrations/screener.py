@@ -196,13 +196,7 @@ class DocumentScreener(Generic[D]):
 
 
 def passage(
-    text: object,
-    metadata: object,
-    original: object,
-    *,
-    id: object = None,
-    score: object = None,
-    embedding: Any = None,
+    text: object, metadata: object, original: object, *, id: object = None, score: object = None, embedding: Any = None
 ) -> Passage:
     """A passage from a document's fields. A document without text (an image) counts as empty.
 

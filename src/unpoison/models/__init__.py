@@ -8,41 +8,22 @@ from __future__ import annotations
 from unpoison.utils.extras import lazy_names
 
 _HOMES = {
-    "AnswerNLI": "lexical",
-    "AnthropicGenerator": "anthropic",
-    "CachedEncoder": "cache",
-    "CachedGenerator": "cache",
-    "CrossEncoder": "protocols",
-    "CrossEncoderNLI": "classifiers",
-    "CrossEncoderScorer": "classifiers",
-    "Encoder": "protocols",
-    "ExtractiveReader": "extractive",
-    "FakeEncoder": "doubles",
-    "FakeNLI": "doubles",
-    "FunctionGenerator": "loading",
-    "Generator": "protocols",
-    "InjectionClassifier": "protocols",
-    "LexicalEncoder": "lexical",
-    "LexicalNLI": "lexical",
-    "Models": "protocols",
-    "NLIModel": "protocols",
-    "OpenAIEncoder": "openai",
-    "OpenAIGenerator": "openai",
-    "Reader": "reader",
-    "Reading": "passage_reader",
-    "ScriptedGenerator": "doubles",
-    "SentenceTransformerEncoder": "sentence_transformers",
-    "TokenByToken": "protocols",
-    "TransformersGenerator": "transformers",
-    "best_reader": "loading",
-    "load_cross_encoder": "loading",
-    "load_encoder": "loading",
-    "load_generator": "loading",
-    "load_nli": "loading",
-    "minilm": "sentence_transformers",
+    "anthropic": "AnthropicGenerator",
+    "cache": "CachedEncoder CachedGenerator",
+    "classifiers": "CrossEncoderNLI CrossEncoderScorer",
+    "doubles": "FakeEncoder FakeNLI ScriptedGenerator",
+    "extractive": "ExtractiveReader",
+    "lexical": "AnswerNLI LexicalEncoder LexicalNLI",
+    "loading": "FunctionGenerator best_reader load_cross_encoder load_encoder load_generator load_nli",
+    "openai": "OpenAIEncoder OpenAIGenerator",
+    "passage_reader": "Reading",
+    "protocols": "CrossEncoder Encoder Generator InjectionClassifier Models NLIModel TokenByToken",
+    "reader": "Reader",
+    "sentence_transformers": "SentenceTransformerEncoder minilm",
+    "transformers": "TransformersGenerator",
 }
 
-__all__ = list(_HOMES)
+__all__ = list(" ".join(_HOMES.values()).split())
 
 
 __getattr__ = lazy_names(__name__, _HOMES)

@@ -25,11 +25,7 @@ from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.prompts import Prompt
 from unpoison.utils.processes import CopyableLock
 
-__all__ = [
-    "FakeEncoder",
-    "FakeNLI",
-    "ScriptedGenerator",
-]
+__all__ = ["FakeEncoder", "FakeNLI", "ScriptedGenerator"]
 
 Judgement: TypeAlias = str | Sequence[float]
 """A label ("entailment", "neutral", "contradiction") or the three probabilities in that order."""

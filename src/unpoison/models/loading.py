@@ -20,14 +20,7 @@ from unpoison.core.answers import Reply
 from unpoison.core.registry import entry_point, names, read_options, split_options
 from unpoison.errors import ModelError, OptionError, clip, nearest
 from unpoison.models.prompts import Message, Prompt
-from unpoison.models.protocols import (
-    CrossEncoder,
-    Encoder,
-    Generator,
-    LogProbabilities,
-    Models,
-    NLIModel,
-)
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel
 from unpoison.utils.threads import on_thread
 
 __all__ = [
@@ -66,9 +59,7 @@ NLI_MODELS = {
     "lexical": "lexical:LexicalNLI",
     "cross:NAME_OR_PATH": "classifiers:CrossEncoderNLI",
 }
-CROSS_ENCODERS = {
-    "cross:NAME_OR_PATH": "classifiers:CrossEncoderScorer",
-}
+CROSS_ENCODERS = {"cross:NAME_OR_PATH": "classifiers:CrossEncoderScorer"}
 
 
 METHODS = {"encoder": "encode", "nli": "judge", "cross_encoder": "score", "injection": "probabilities"}

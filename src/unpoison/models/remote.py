@@ -87,9 +87,7 @@ class Connection:
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None, None]]] = {}
         try:
             self._client = self._given or classes[0](
-                max_retries=0,
-                http_client=sdk.DefaultHttpxClient(**http, event_hooks={"response": [bound]}),
-                **options,
+                max_retries=0, http_client=sdk.DefaultHttpxClient(**http, event_hooks={"response": [bound]}), **options
             )
         except Exception as error:  # the SDKs check little but the key here, each with a class of its own
             raise OptionError(

@@ -302,10 +302,7 @@ class TransformersGenerator(NamedModel):
         began = time.monotonic()
         with self._torch.inference_mode():
             generated = self._model.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                max_new_tokens=max(longest),
-                max_time=left,
+                input_ids=ids, attention_mask=mask, max_new_tokens=max(longest), max_time=left
             )
         generated = generated[:, ids.shape[1] :].tolist()
         late = left is not None and time.monotonic() - began >= left

@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from unpoison.retrieval.store import StoreRetriever
 
 _HOMES = {
-    "BM25Retriever": "memory",
-    "DenseRetriever": "memory",
-    "HybridRetriever": "base",
-    "LangChainStore": "langchain",
-    "Retriever": "base",
-    "StoreRetriever": "store",
+    "base": "HybridRetriever Retriever",
+    "langchain": "LangChainStore",
+    "memory": "BM25Retriever DenseRetriever",
+    "store": "StoreRetriever",
 }
 
 __all__ = ["BM25Retriever", "DenseRetriever", "HybridRetriever", "LangChainStore", "Retriever", "StoreRetriever"]

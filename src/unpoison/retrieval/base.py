@@ -319,9 +319,7 @@ class HybridRetriever(Retriever):
         count = check_count(k)
         question = embed_query(query, self.encoder)[0] if self.encoder else self._plain(query)
         return self._fuse(
-            [retriever.retrieve(question, max(self.depth, count)) for retriever in self.retrievers],
-            question,
-            count,
+            [retriever.retrieve(question, max(self.depth, count)) for retriever in self.retrievers], question, count
         )
 
     def _plain(self, query: str | Query) -> Query:

@@ -144,11 +144,7 @@ class PgvectorStore(VectorStore):
         ]
         select = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(fields), self.identifier)
         where, values = ("", None) if ids is None else (" WHERE id::text = ANY(%s)", [ids])
-        with (
-            self.translate_errors(),
-            self.connection.transaction(),
-            self.connection.cursor("unpoison_rows") as cursor,
-        ):
+        with self.translate_errors(), self.connection.transaction(), self.connection.cursor("unpoison_rows") as cursor:
             cursor.itersize = PAGE
             cursor.execute(select + sql.SQL(where), values)
             while True:

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from unpoison.scan.scanner import scan
 
 _HOMES = {
-    "Document": "documents",
-    "Finding": "findings",
-    "Scan": "findings",
-    "Span": "findings",
-    "scan": "scanner",
+    "documents": "Document",
+    "findings": "Finding Scan Span",
+    "scanner": "scan",
 }
 
 __all__ = ["Document", "Finding", "Scan", "Span", "scan"]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from unpoison.serve.client import Client
     from unpoison.serve.server import serve
 
-_SERVICE = {"Bounds": "bounds", "create_app": "app", "serve": "server"}
+_SERVICE = ("Bounds", "create_app", "serve")
 
-_public = lazy_names(__name__, {"Client": "client", **_SERVICE})
+_public = lazy_names(__name__, {"client": "Client", "bounds": "Bounds", "app": "create_app", "server": "serve"})
 
 __all__ = ["Bounds", "Client", "create_app", "serve"]
 

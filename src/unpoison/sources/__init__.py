@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from unpoison.sources.trust import Reliability
 
 _HOMES = {
-    "History": "history",
-    "Past": "history",
-    "Policy": "policy",
-    "Reliability": "trust",
-    "Sources": "sources",
-    "Standing": "sources",
-    "origin_of": "origins",
+    "history": "History Past",
+    "origins": "origin_of",
+    "policy": "Policy",
+    "sources": "Sources Standing",
+    "trust": "Reliability",
 }
 
 __all__ = ["History", "Past", "Policy", "Reliability", "Sources", "Standing", "origin_of"]

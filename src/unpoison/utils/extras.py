@@ -121,13 +121,15 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: Its full name.
-        homes: Public name to defining module, relative to the package (`grada`) or absolute (`unpoison.core.answers`).
+        homes: Defining module, relative to the package (`grada`) or absolute (`unpoison.core.answers`), to its public
+            names, separated by spaces.
     """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
 
     def public(name: str) -> Any:
-        if name not in homes:
+        if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = homes[name]
+        home = home_of[name]
         return getattr(import_module(home if home.startswith("unpoison.") else f"{package}.{home}"), name)
 
     return public
