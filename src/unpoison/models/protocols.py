@@ -20,8 +20,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+class Named(Protocol):
+    """A model with a name, which identifies it in records and caches."""
+
+    @property
+    def name(self) -> str: ...
+
+
 @runtime_checkable
-class Encoder(Protocol):
+class Encoder(Named, Protocol):
     """Texts to unit vectors.
 
     An encoder whose vectors depend on the other texts of the same call sets `per_set = True`; it is then never cached
@@ -29,9 +36,6 @@ class Encoder(Protocol):
     Contriever, sets `similarity = "dot"` and does not normalise its rows; retrievers rank by the dot product, and
     defenses use the cosine.
     """
-
-    @property
-    def name(self) -> str: ...
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """Shape (n, d), rows of length 1 (0 for a text without tokens)."""
@@ -51,47 +55,35 @@ def query_vectors(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]
 
 
 @runtime_checkable
-class NLIModel(Protocol):
+class NLIModel(Named, Protocol):
     """(premise, hypothesis) pairs to probabilities."""
-
-    @property
-    def name(self) -> str: ...
 
     def judge(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n, 3): P(entailment), P(neutral), P(contradiction), rows summing to 1."""
 
 
 @runtime_checkable
-class CrossEncoder(Protocol):
+class CrossEncoder(Named, Protocol):
     """(text, text) pairs to similarity scores, any scale, higher is more similar."""
-
-    @property
-    def name(self) -> str: ...
 
     def score(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
         """Shape (n,)."""
 
 
 @runtime_checkable
-class InjectionClassifier(Protocol):
+class InjectionClassifier(Named, Protocol):
     """Texts to the probability that each contains a prompt injection.
 
     A model with a token limit judges a longer text in windows, and returns the probability of the worst.
     """
-
-    @property
-    def name(self) -> str: ...
 
     def probabilities(self, texts: Sequence[str], /) -> NDArray[np.float64]:
         """Shape (n,), in [0, 1]."""
 
 
 @runtime_checkable
-class Generator(Protocol):
+class Generator(Named, Protocol):
     """One prompt to one reply. Called from several threads concurrently."""
-
-    @property
-    def name(self) -> str: ...
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """Reply within `timeout` seconds or raise `ModelError`."""
@@ -130,11 +122,8 @@ class BatchGenerator(Generator, Protocol):
 
 
 @runtime_checkable
-class LogProbabilities(Protocol):
+class LogProbabilities(Named, Protocol):
     """A causal language model that returns the log-probability of each token of a text."""
-
-    @property
-    def name(self) -> str: ...
 
     def logprobs(self, texts: Sequence[str], /) -> list[NDArray[np.float64]]:
         """Natural logarithms, shape (T - 1,) for each text: every token but the first, given the previous ones."""

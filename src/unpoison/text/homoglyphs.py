@@ -10,29 +10,14 @@ import re
 from operator import ne
 
 from unpoison.text.alignment import UNTRACED, Edits
+from unpoison.text.tokens import word_list
 
 __all__ = ["one_script"]
 
-TWINS = {
-    "Cyrillic": "аa Ьb сc ԁd еe ҽe һh іi ꙇi ӏl јj Іl Ӏl оo рp ԛq гr ѕs ѵv ѡw ԝw хx уy үy "
-    "АA ВB СC ЕE ԌG НH ЈJ КK МM ОO РP ЅS ТT ѴV ԜW ХX УY ҮY",
-    "Greek": "ϳj οo ϲc ϹC ΑA ΒB ΕE ϜF ΗH ΙI ͿJ ΚK ΜM ϺM ΝN ΟO ΡP ΤT ΧX ΥY ΖZ",
-    "Cherokee": "Ꮟb ꮯc Ꮷd Ꮒh ꭵi Ꭵi ꮁr ꮪs ꮩv ꮃw ꮓz ᎪA ᏴB ᏟC ᎠD ᎬE ᏀG ᏳG ᎻH ᎫJ ᏦK ᏞL ᎷM ᏢP ᎡR "
-    "ᏒR ᏕS ᏚS ᎢT ᏙV ᎳW ᏔW ᎩY ᎽY ᏃZ",
-    "Canadian": "ᑲb ᖯb ᑯd ᕁx ᕽx ᗅA ᗷB ᗞD ᗪD ᖴF ᕼH ᒍJ ᒪL ᗰM ᑭP ᖇR ᑌU ᐯV",
-    "Coptic": "ⲥc Ⲓl ⲟo ⲣp ⲅr ⲤC ⲎH ⲔK ⳐL ⲘM ⲚN ⲞO ⲢP ⲦT ⲬX ⲨY",
-    "Deseret": "𐐽c 𐐬o 𐑈s 𐐕C 𐐛L 𐐄O 𐐠S",
-    "Lisu": "ꓒd ꓲl ꓮA ꓐB ꓚC ꓓD ꓰE ꓝF ꓖG ꓧH ꓙJ ꓗK ꓡL ꓟM ꓠN ꓳO ꓑP ꓣR ꓢS ꓔT ꓴU ꓦV ꓪW ꓫX ꓬY ꓜZ",
-    "Armenian": "քf ցg հh ոn ռn օo գq զq սu աw ՕO ՏS ՍU",
-    "Georgian": "ჿo ყy",
-    "phonetic": "ɑa ɡg ɩi ɪi ʏy ᴀa ʙb ᴄc ᴅd ᴇe ꜰf ɢg ʜh ᴊj ᴋk ʟl ᴍm ɴn ᴏo ᴘp ʀr ꜱs ᴛt ᴜu ᴠv ᴡw ᴢz",
-}  # fmt: skip
+TWINS = word_list("twins")
 """Pairs of a letter and the ASCII letter that it looks like."""
 
-NEAR = {
-    "Cyrillic": "кk тt мm нh вb пn иu ьb лn яr зe дd ЯR ИN ЗE",
-    "Greek": "αa ιi ρp υu νv γy σo κk χx ηn τt εe ωw βb ΙI",
-}
+NEAR = word_list("near_twins")
 """Letters that resemble these in the middle of a Latin word, without being identical."""
 
 STRANGE = (
@@ -42,10 +27,10 @@ STRANGE = (
 PHONETIC = r"\u0250-\u02af\u1d00-\u1d2b\ua730\ua731"
 LATIN = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
 
-STRICT = {ord(pair[0]): pair[1] for pairs in TWINS.values() for pair in pairs.split()}
+STRICT = {ord(pair[0]): pair[1] for pair in TWINS}
 STRICT[ord("І")] = STRICT[ord("Ӏ")] = "I"
 STRICT[ord("г")] = "r"
-LOOSE = {**{ord(pair[0]): pair[1] for pairs in NEAR.values() for pair in pairs.split()}, **STRICT}
+LOOSE = {**{ord(pair[0]): pair[1] for pair in NEAR}, **STRICT}
 BACK = {
     "Cyrillic": dict(zip(map(ord, "aceopxyABCEHKMOPTX"), "асеорхуАВСЕНКМОРТХ")),
     "Greek": dict(zip(map(ord, "oABEHIKMNOPTXYZ"), "οΑΒΕΗΙΚΜΝΟΡΤΧΥΖ")),

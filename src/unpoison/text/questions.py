@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Literal, NamedTuple, TypeAlias
+
+import yaml
 
 from unpoison.text.languages import HAN, duration_unit
 from unpoison.text.sentences import STOP_WORDS, split, stem
@@ -21,21 +24,9 @@ AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "t
 """A name; a place; a point in time; a quantity; yes or no; anything else."""
 
 Kind: TypeAlias = Literal[
-    "iban",
-    "phone",
-    "code",
-    "money",
-    "share",
-    "duration",
-    "date",
-    "clock",
-    "weekday",
-    "daypart",
-    "number",
-    "person",
-    "place",
-    "",
-]
+    "iban", "phone", "code", "money", "share", "duration", "date", "clock", "weekday", "daypart", "number", "person",
+    "place", "",
+]  # fmt: skip
 """`code` is an identifier of letters and digits, such as a VAT number; `number` has no known unit."""
 
 MAX_QUESTION_CHARS = 2000
@@ -161,43 +152,14 @@ class Wanted(NamedTuple):
 _HOW_MANY = re.compile(
     r"\b(?:how many|wie ?viele?n?|combien d[e']|cuánt[oa]s|quant[iaeo]s?|hoeveel|ile|сколько|kaç)\s+(?P<unit>\w+)"
 )
-_ASKED: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)"))  # type: ignore[misc]
-    for kind, words in {
-        "iban": "iban",
-        "code": r"(?:vat|tax|serial|invoice|order|part|customer) (?:id|no|number)|ust-?id\w*|"
-                r"\w*(?:steuer|auftrags)nummer",
-        "phone": r"(?:tele)?phone number|phone|telefonnummer|rufnummer|hotline|téléphone|teléfono|telefono|telefoon\w*|"
-                 r"telefone|telefonu?|fax number",
-        "duration": r"how (?:long|soon|quickly|fast)|(?:within|in) what time|timeout|notice period|retention|wie lange"
-                    r"|(?:response|processing|delivery|lead|waiting|lease|recovery|repair) time|wie schnell"
-                    r"|\w*frist|reaktionszeit|combien de temps|délai|préavis|cuánto tiempo|plazo|quanto tempo|hoe lang"
-                    r"|\w*termijn|prazo|jak długo|okres|как долго|срок|ne kadar sür\w+|süresi",
-        "money": r"costs?|price|fee|kostet|kosten|preis|gebühr|prix|coûte|coût|precio|cuesta|cuestan|prezzo|costa"
-                 r"|costano|prijs|kost|preço|custa|cena|kosztuje"
-                 r"|стоит|цена|стоимость|ücret\w*|fiyat\w*|ne kadar tut\w+|kaç para",
-        "date": r"wann|quand|cuándo|quando|wanneer|kiedy|datum|fecha|когда|ne zaman",
-        "number": r"limit|maximum|minimum|percentage|capacity|voltage|(?:up|down) to (?:what|which)"
-                  r"|wie (?:hoch|groß|schwer|lang|breit|tief|weit)|welche[mnrs]? \w*(?:gewicht|höhe|länge|breite|tiefe"
-                  r"|geschwindigkeit|temperatur|leistung|spannung|druck|menge|anzahl|größe|kapazität|last|dosis)",
-        "person": r"wer|wem|wen|qui|quién(?:es)?|chi|quem|kto|кто|kim",
-        "place": r"wo|où|dónde|dove|waar|onde|gdzie|где|nerede",
-    }.items()
-)  # fmt: skip
 
 
-_ASKED_HAN: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(words))  # type: ignore[misc]
-    for kind, words in {
-        "iban": "iban",
-        "phone": "电话|電話|热线|熱線|ホットライン",
-        "duration": "多久|多长时间|多長時間|期限|几天|幾天|多少天|几个月|多少个月|几年|几小时|几分钟|保修期"
-                    "|どのくらい|どれくらい|期間|何日間|何[ヶかカ]月|何年間|何時間|何分",
-        "money": "多少钱|多少錢|多少元|价格|價格|费用|費用|いくら|料金|価格|値段",
-        "date": "什么时候|什麼時候|何时|何時|哪天|几点|幾點|日期|いつ|何月|何日",
-        "number": "多少|几|幾|いくつ|何人|何個",
-    }.items()
-)  # fmt: skip
+@cache
+def _asked(table: str) -> tuple[tuple[Kind, re.Pattern[str]], ...]:
+    """The kinds of a table of `data/questions.yaml`, each with the pattern of questions that ask for it."""
+    tables = yaml.safe_load((files("unpoison") / "data" / "questions.yaml").read_text("utf-8"))
+    form = r"(?<!\w)(?:{})(?!\w)" if table == "spaced" else "{}"
+    return tuple((kind, re.compile(form.format("|".join(words)))) for kind, words in tables[table].items())
 
 
 def wanted(question: str) -> Wanted:
@@ -211,7 +173,7 @@ def _wanted(question: str) -> Wanted:
     counted = _HOW_MANY.search(asked)
     if counted is not None and (unit := duration_unit(counted["unit"])):
         return Wanted("duration", unit)
-    for kind, pattern in _ASKED_HAN if HAN.search(asked) else _ASKED:
+    for kind, pattern in _asked("unspaced" if HAN.search(asked) else "spaced"):
         if pattern.search(asked):
             return Wanted(kind)
     expected = _read(question).kind
