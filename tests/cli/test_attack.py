@@ -99,7 +99,7 @@ def test_the_examples_of_the_help_are_commands_that_can_be_read(run):
     """Options and values of every example are accepted: none is told as a slip before anything is asked."""
     from unpoison_lab.cli import attack, evaluate
 
-    for line in (attack.EXAMPLES + evaluate.EXAMPLES).splitlines():
+    for line in f"{attack.__doc__}{evaluate.__doc__}".splitlines():
         command = line.strip().partition(" | ")[0]
         if command.startswith("unpoison ") and not {"-g", "-e", "--config", "--preset", "--questions"} & {
             *command.split()

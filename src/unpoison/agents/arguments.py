@@ -18,12 +18,13 @@ from unpoison.agents.leaves import TooMuchError, scalars, show_path
 from unpoison.agents.policy import ANY_TOOL, ToolPolicy
 from unpoison.text.canonical import canonical
 from unpoison.text.homoglyphs import STRICT
+from unpoison.text.tokens import word_list
 from unpoison.utils.checks import among
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.plain_text import excerpt
 
 __all__ = [
-    "Conversation", "ForeignArgument", "HistoryEvent", "Mode", "mode_of", "question",
+    "Conversation", "ForeignArgument", "HistoryEvent", "Mode", "arguments_from_results", "mode_of", "question",
     "refusal", "replay", "write_down",
 ]  # fmt: skip
 
@@ -51,13 +52,7 @@ MAX_STEPS, MAX_LINK_CHARS = 40, 1_900
 """Longer paths and links are not compared with what they begin with, because their ends are cut off."""
 
 PLACES = frozenset(("dir", "directory", "file", "filename", "filepath", "folder", "path", "paths"))
-TARGETS = PLACES.union(
-    ("account", "address", "addresses", "attendee", "attendees", "bcc", "beneficiary", "bucket", "cc", "channel"),
-    ("dest", "destination", "domain", "email", "emails", "endpoint", "guest", "guests", "host", "hostname", "href"),
-    ("iban", "link", "links", "mail", "member", "members", "participant", "participants", "payee", "phone"),
-    ("recipient", "recipients", "remote", "repo", "repository", "server", "target", "to", "uri", "url", "urls"),
-    ("user", "username", "wallet", "webhook"),
-)
+TARGETS = PLACES | word_list("targets")
 """Words in the name of an argument that holds a target; the first are those of a path."""
 
 ALONE = ("address", "link", "path", "account")
@@ -100,6 +95,28 @@ class ForeignArgument(NamedTuple):
     result: int
 
 
+def arguments_from_results(
+    call: Mapping[str, object], results: Sequence[object], user_text: str
+) -> tuple[ForeignArgument, ...]:
+    """The addresses, links, accounts, paths and long numbers of a call that occur only in tool results.
+
+    Ask the user before such a call. An empty result does not mean that a call is safe: names, short numbers and free
+    text are not compared, and neither is a value that the model changed.
+
+    Args:
+        call: The arguments of the call, as JSON.
+        results: What tools returned in this conversation: texts, or values as JSON has them.
+        user_text: Everything that the user wrote in it.
+
+    Complexity: O(n) time for n characters; of the results at most `MAX_VALUES` values are remembered.
+    """
+    conversation = Conversation({"*": {"arguments": ["*"]}}, names=False)
+    conversation.add_user(user_text)
+    for result in results:
+        conversation.add_result("", result)
+    return conversation.foreign("", call)
+
+
 class Conversation:
     """The targets that the user, the policy, the results and the calls of one conversation named, as hashes.
 
@@ -116,7 +133,7 @@ class Conversation:
         self._held: dict[int, int] = {}
         self._free: set[int] = set()
         self._said = " "
-        self._tools: list[str] = []
+        self._results = 0
         self._lock = Lock()
         self.full = False
         for tool, own in settings.items():
@@ -135,16 +152,13 @@ class Conversation:
             return  # what is not remembered is asked about
 
     def add_result(self, tool: str, result: object, arguments: Mapping[str, Any] | None = None) -> None:
-        """A tool's result: what it names is asked about, unless its source is trusted.
-
-        Complexity: O(n) time for n characters.
-        """
+        """A tool's result: what it names is asked about, unless its source is trusted. O(n) time for n characters."""
         if self.policy.standing(tool, arguments or {})[1] == "trusted":
             self.add_user(result)
             return
         with self._lock:
-            number = len(self._tools)
-            self._tools.append(tool)
+            number = self._results
+            self._results += 1
         try:
             for _, text in scalars(result):
                 for start in range(0, len(text), PIECE):
@@ -157,10 +171,7 @@ class Conversation:
             self.full = True
 
     def foreign(self, tool: str, arguments: object) -> tuple[ForeignArgument, ...]:
-        """The values of a call that only results named; at most `MAX_FOUND`.
-
-        Complexity: O(n) time for n characters of the arguments that matter.
-        """
+        """The values of a call that only results named; at most `MAX_FOUND`. O(n) time for n characters that matter."""
         found, count = dict[tuple[str, str], ForeignArgument](), 0
         try:
             for path, kind, value, keys, free in self._targets(tool, arguments):
@@ -234,9 +245,8 @@ class Conversation:
             return True
         place = _host(value) if kind == "link" else value if kind == "address" else ""
         allow = self.policy.settings(tool).allow
-        if written and place.endswith(tuple(entry[1:].casefold() for entry in allow if entry[:1] == "*")):
-            return True
-        return bool(written) and kind == "link" and self.policy.trusts(value)
+        allowed = place.endswith(tuple(entry[1:].casefold() for entry in allow if entry[:1] == "*"))
+        return bool(written) and (allowed or (kind == "link" and self.policy.trusts(value)))
 
 
 class HistoryEvent(NamedTuple):
@@ -282,23 +292,17 @@ def _readings(text: str) -> list[str]:
     for _ in range(3):
         if "%" in found[-1] and (less := unquote(found[-1])) != found[-1]:
             found.append(less)
-    return [_AT_OR_DOT.sub(_sign, canonical(one).text.translate(STRICT).casefold()) for one in found]
-
-
-def _sign(match: re.Match[str]) -> str:
-    return "@" if match[1] == "at" else "."
+    return [
+        _AT_OR_DOT.sub(lambda sign: "@" if sign[1] == "at" else ".", canonical(one).text.translate(STRICT).casefold())
+        for one in found
+    ]
 
 
 def _values(text: str) -> Iterator[tuple[str, str]]:
     """Each value of a text in small letters with its kind; a part of a longer value does not count."""
     for kind, pattern in _KINDS:
-        found = list[str]()
-
-        def take(match: re.Match[str], found: list[str] = found) -> str:
-            found.append(match[0].rstrip(_TRAILING))
-            return " " * len(match[0])
-
-        text = pattern.sub(take, text)
+        found = [match[0].rstrip(_TRAILING) for match in pattern.finditer(text)]
+        text = pattern.sub(lambda match: " " * len(match[0]), text)
         yield from ((kind, value) for value in found if value)
 
 
@@ -364,11 +368,7 @@ def _squeezed(text: str) -> str:
 
 
 def mode_of(arguments: str) -> Mode:
-    """The mode of this name.
-
-    Raises:
-        OptionError: There is none.
-    """
+    """The mode of this name; OptionError if there is none."""
     return cast(Mode, among("arguments", arguments, get_args(Mode)))
 
 
