@@ -28,29 +28,29 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 30_683,
-    "unpoison/agents": 2_074,  # where calls go: the mechanism, the gate of the proxy, three frameworks
-    "unpoison/algorithms": 590,
-    "unpoison/core": 1_370,
+    "unpoison": 29_815,
+    "unpoison/agents": 2_045,  # where calls go: the mechanism, the gate of the proxy, three frameworks
+    "unpoison/algorithms": 560,
+    "unpoison/core": 1_280,
     "unpoison/injections": 1_204,
-    "unpoison/models": 3_216,
-    "unpoison/retrieval": 1_115,
+    "unpoison/models": 3_110,
+    "unpoison/retrieval": 1_085,
     "unpoison/runtime": 520,
     "unpoison/scan": 3_980,  # readers of nine more types of files, each place named
     "unpoison/check": 300,
     "unpoison/serve": 1_995,
-    "unpoison/sources": 1_180,
+    "unpoison/sources": 1_160,
     "unpoison_lab": 10_500,
 }
 """The most lines of code of each house and room."""
 
-MODULES = {"unpoison": 236, "unpoison_lab": 85}
+MODULES = {"unpoison": 226, "unpoison_lab": 80}
 """The most modules of each house."""
 
 BUDGETS = {
-    "modules with one importer": 47,
+    "modules with one importer": 40,
     "names that nobody imports": 0,
-    "modules without a test file of their name": 42,
+    "modules without a test file of their name": 39,
     "lines of code in tests": 34_548,
     "commands": 14,
     "options of one command": 20,

@@ -23,7 +23,7 @@ _HOMES = {
     "transformers": "TransformersGenerator",
 }
 
-__all__ = list(" ".join(_HOMES.values()).split())
+__all__ = [name for names in _HOMES.values() for name in names.split()]
 
 
 __getattr__ = lazy_names(__name__, _HOMES)

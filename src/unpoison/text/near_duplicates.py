@@ -20,14 +20,7 @@ from unpoison.text.answers import relation
 from unpoison.text.tokens import ENGLISH_318, READ_WORD
 
 __all__ = [
-    "FoldedText",
-    "Frame",
-    "differ",
-    "differences",
-    "diverge",
-    "near_copies",
-    "split_words",
-    "with_unit",
+    "FoldedText", "Frame", "differ", "differences", "diverge", "near_copies", "split_words", "with_unit",
 ]  # fmt: skip
 
 SHARED = 0.75

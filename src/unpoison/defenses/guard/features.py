@@ -220,7 +220,6 @@ def _distinct(place: Numbers, count: int, first: Numbers, last: Numbers) -> Matr
 
 
 Flags = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
 
 ALIKE: Final = 0.4
 """Minimum share of words in the same order of two texts with one template; two pages on one topic share a fifth."""
