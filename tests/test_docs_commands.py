@@ -143,6 +143,6 @@ def test_what_is_not_there_is_found(command: str, why: str, monkeypatch: pytest.
 def test_there_are_many() -> None:
     assert sum(len(shown_commands(page)) for page in PAGES) > 350
     assert all(shown_commands(page) for page in OTHERS if page.name != "redteam.yaml")
-    assert importlib.import_module("unpoison.cli.screen").EXAMPLES.strip().splitlines()[2].strip() in shown_commands(
+    assert str(importlib.import_module("unpoison.cli.screen").__doc__).splitlines()[3].strip() in shown_commands(
         ROOT / "src" / "unpoison" / "cli" / "screen.py"
     )
