@@ -1,11 +1,11 @@
 """Time to screen ten passages: without a model, with the shipped reader, and over HTTP. Run it on a quiet machine.
 
-    python -m benchmarks latency
-    python -m benchmarks latency --passages 10 --words 100 --requests 200
+    python -m benchmarks latency evaluation-data
+    python -m benchmarks latency evaluation-data --passages 10 --words 100
 
 Prints a Markdown table with the median (p50) and the 95th percentile in milliseconds, one request after the other, no
-text twice. A text is two sentences, drawn from 400 words as often as such words occur; those of one request share a
-topic, and none is a copy of another one.
+text twice. Questions and passages are RealtimeQA's and BioGen's: news, search results and biographies, on which nothing
+of this package was fitted. The passages of a question are joined and cut into passages of so many words.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.speed.inputs import FUNCTION_WORDS, TOPICS
+from benchmarks.data_option import evaluation_folder
 from unpoison import Guard
+
+FILES = ("realtimeqa", "realtimeqa_weekly", "biogen")
+"""Of the evaluation data."""
 
 WARM = 5
 """Requests before the first one that counts."""
-
-
-VOCABULARY = [*FUNCTION_WORDS.split(), *TOPICS]
-"""From common to rare."""
 
 
 @contextmanager
@@ -55,18 +55,18 @@ def service() -> Iterator[str]:
         process.wait(60)
 
 
-def row(random: np.random.Generator, passages: int, words: int) -> dict[str, object]:
-    """A request of documents of so many words."""
-    weights = 1 / np.arange(1, len(VOCABULARY) + 1)
-    topic = random.choice(TOPICS, 8, replace=False).tolist()
-
-    def sentence(length: int) -> str:
-        drawn = random.choice(VOCABULARY, length, p=weights / weights.sum()).tolist()
-        drawn[int(random.integers(length))] = topic[int(random.integers(8))]
-        return f"{' '.join(drawn).capitalize()}."
-
-    documents = [f"{sentence(words - words // 2)} {sentence(words // 2)}" for _ in range(passages)]
-    return {"model": "guard", "query": f"which {topic[0]} was the {topic[1]} of the {topic[2]}", "documents": documents}
+def requests(folder: Path, passages: int, words: int) -> Iterator[dict[str, object]]:
+    """Questions with so many passages of so many words, none of whose texts stands in an earlier one."""
+    seen = set[str]()
+    for name in FILES:
+        for line in (folder / f"{name}.jsonl").read_text("utf-8").splitlines():
+            asked = json.loads(line)
+            texts = dict.fromkeys(one["text"] for one in asked["passages"] if one["label"] != "poison")
+            running = " ".join(text for text in texts if text not in seen).split()
+            seen.update(texts)
+            if len(running) >= passages * words:
+                documents = [" ".join(running[i * words : (i + 1) * words]) for i in range(passages)]
+                yield {"model": "guard", "query": asked["question"], "documents": documents}
 
 
 def timings(work: Callable[[dict[str, object]], object], asked: list[dict[str, object]]) -> str:
@@ -96,18 +96,21 @@ def over_http(address: str) -> Callable[[dict[str, object]], object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("--passages", type=int, default=10, help="of a request")
     parser.add_argument("--words", type=int, default=100, help="of a passage")
-    parser.add_argument("--requests", type=int, default=200)
     given = parser.parse_args()
-    random = np.random.default_rng(0)
-    asked = [row(random, given.passages, given.words) for _ in range(3 * (given.requests + WARM))]
-    print(f"| {given.passages} passages of {given.words} words | p50 ms | p95 ms |\n|---|---:|---:|")
-    for name, guard in (("without a model", Guard()), ("with the reader", Guard(generator="reader"))):
-        some, asked = asked[: given.requests + WARM], asked[given.requests + WARM :]
+    asked = list(requests(given.folder, given.passages, given.words))
+    first, second, third = (asked[start::3] for start in range(3))
+    size = f"{given.passages} passages of {given.words} words, {len(third) - WARM} requests"
+    print(f"| {size} | p50 ms | p95 ms |\n|---|---:|---:|")
+    for name, guard, some in (
+        ("without a model", Guard(), first),
+        ("with the reader", Guard(generator="reader"), second),
+    ):
         print(f"| {name} | {timings(lambda one: guard.screen(one['query'], one['documents']), some)}", flush=True)  # type: ignore[arg-type]  # noqa: B023  called at once
     with service() as address:
-        print(f"| over HTTP, without a model | {timings(over_http(address), asked)}", flush=True)
+        print(f"| over HTTP, without a model | {timings(over_http(address), third)}", flush=True)
 
 
 if __name__ == "__main__":

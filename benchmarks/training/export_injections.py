@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,8 @@ from unpoison.text.sentences import sentences
 FILES = ("model.onnx", "tokenizer.json", "first_look.npz")
 
 
-def export(folder: Path, work: Path, output: Path, threshold: float, look: float) -> None:
-    """Write all files of the package."""
+def export(folder: Path, work: Path, earlier: Sequence[Path], output: Path, threshold: float, look: float) -> None:
+    """Write all files of the package; the first look learns from the windows of earlier passes too."""
     output.mkdir(parents=True, exist_ok=True)
     upper = Upper(work / "body.pt")
     upper.load_state_dict(torch.load(work / "checkpoint.pt", weights_only=True)["upper"])
@@ -40,7 +41,8 @@ def export(folder: Path, work: Path, output: Path, threshold: float, look: float
     write_graph(network, INPUTS[:2], ("logits",), output / FILES[0])
     shutil.copyfile(work / FILES[1], output / FILES[1])
     words = torch.load(work / "body.pt", weights_only=True)["embeddings.word_embeddings.weight"]
-    save(train_first_look(planned(work), honest_sentences(folder, work), words), output / FILES[2])
+    read = [window for one in (*earlier, work) for window in planned(one)]
+    save(train_first_look(read, honest_sentences(folder, work), words), output / FILES[2])
     settings = {
         "threshold": threshold, "first_look": look, "window": WINDOW, "part": PART,
         "sha256": {name: hashlib.sha256((output / name).read_bytes()).hexdigest() for name in FILES},
@@ -73,11 +75,12 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("work", type=Path)
     parser.add_argument("output", type=Path)
+    parser.add_argument("--earlier", type=Path, nargs="*", default=[], help="what WORK was in earlier passes")
     parser.add_argument("--threshold", type=float, default=1.5, help="log-odds from which on a sentence is an order")
     parser.add_argument("--look", type=float, default=-3.5, help="log-odds of the first look from which on it is read")
     options = parser.parse_args()
     torch.set_num_threads(2)
-    export(options.folder, options.work, options.output, options.threshold, options.look)
+    export(options.folder, options.work, options.earlier, options.output, options.threshold, options.look)
 
 
 if __name__ == "__main__":

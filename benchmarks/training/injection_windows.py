@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
+from benchmarks.training.injection_mail import mail
 from benchmarks.training.injection_texts import Text, held_out
 from unpoison.text.sentences import sentences
 
@@ -168,13 +169,6 @@ def _table(text: str, around: list[str], random: Random) -> tuple[str, str]:
     return "| name | text |\n|---|---|\n" + "\n".join(f"| {name} | {part} |" for name, part in rows), text
 
 
-def _mail(text: str, around: list[str], random: Random) -> tuple[str, str]:
-    sender, to = random.sample(NAMES, 2)
-    head = f"From: {sender}@firma.example\nTo: {to}@firma.example\nSubject: {around[0][:40]}\n\n"
-    inside = random.choice((f"{text}\n", f"{around[0]}\n\n{text}\n", f"{around[0]} {text}\n{around[-1]}\n"))
-    return f"{head}{inside}\n{sender}\n", text
-
-
 def _comment(text: str, around: list[str], random: Random) -> tuple[str, str]:
     mark, after = random.choice((("# ", ""), ("// ", ""), ("/* ", " */"), ("-- ", ""), ("<!-- ", " -->")))
     line = text.replace("\n", " ")
@@ -189,7 +183,7 @@ def _keys(text: str, around: list[str], random: Random) -> tuple[str, str]:
 
 
 FORMS: tuple[Callable[[str, list[str], Random], tuple[str, str]], ...] = (
-    _json, _json, _yaml, _items, _items, _table, _mail, _comment, _keys,
+    _json, _json, _yaml, _items, _items, _table, mail, mail, mail, _comment, _keys,
 )  # fmt: skip
 
 

@@ -1,13 +1,16 @@
 """Train the transformer that judges prompt injections in any language.
 
     python -m benchmarks train_injections evaluation-data WORK
-    python -m benchmarks export_injections evaluation-data WORK packages/unpoison-injections/src/unpoison_injections
+    python -m benchmarks train_injections evaluation-data WORK2 --pass 2 --after WORK/checkpoint.pt
+    python -m benchmarks train_injections evaluation-data WORK3 --pass 3 --after WORK2/checkpoint.pt --minutes 8
+    python -m benchmarks export_injections evaluation-data WORK3 FOLDER --earlier WORK WORK2
 
 Multilingual-e5-small with its vocabulary pruned and its eight lower layers frozen reads windows of whole sentences; the
 four upper layers and a linear head are trained, and the log-odds that a sentence belongs to an order to a machine are
 the mean over its pieces. A pass reads every order and look-alike in several places, and ordinary text at random ones.
 The frozen layers run as the int8 graph that is shipped, so that the upper ones learn what they will be given. A run
-that was stopped goes on from the last checkpoint in WORK. One pass takes some 70 minutes of two cores.
+that was stopped goes on from the last checkpoint in its folder. The first pass takes some 70 minutes of two cores, the
+second 35.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +26,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,16 +55,41 @@ PIECES = 52_000
 """Of the vocabulary."""
 
 BATCH, WARM_UP = 32, 60
-RATE, HEAD_RATE, DECAY = 2e-4, 1e-3, 0.01
+HEAD_FACTOR, DECAY = 5, 0.01
 
 NEAR, ORDINARY = 1.5, 1.5
 """Weights of look-alikes and of ordinary text; those of orders weigh 1."""
 
-WRITTEN = 3
-"""Places in which a text that was written by hand is read in one pass; other short ones are read in one."""
 
-OWN_SHARE, PASSAGE_SHARE = 0.5, 0.5
-"""Shares of our own wordings, and of passages, docstrings and what machines write, that a pass reads."""
+class Shares(NamedTuple):
+    """What one pass reads.
+
+    Attributes:
+        written: Places in which a text that was written by hand is read; other short ones are read in one.
+        newest: The same for the texts that were written last (`NEWEST`).
+        own: The share of our own wordings.
+        passages: The share of passages, docstrings and what machines write.
+        languages: How often ordinary text of a language is read; that of a rare one twice as often.
+        rate: Of learning, at its highest.
+    """
+
+    written: int
+    newest: int
+    own: float
+    passages: float
+    languages: int
+    rate: float
+
+
+PASSES = (
+    Shares(written=3, newest=3, own=0.5, passages=0.5, languages=2, rate=2e-4),
+    Shares(written=1, newest=4, own=0.3, passages=0.3, languages=1, rate=2e-4),
+    Shares(written=1, newest=1, own=1.0, passages=1.0, languages=1, rate=1e-4),
+)
+"""The first pass; the second, for the newest texts; a short third one, so that nothing of the others is forgotten."""
+
+NEWEST = ("wordings_covert", "wordings_forms", "wordings_mail", "wordings_tools")
+"""Files of texts that were written after the first pass, about what it missed and flagged."""
 
 UNCLEAR, UNRELATED = 0.7, 0.5
 """Weights of published orders whose place is not known, and of plain requests that only their place makes orders."""
@@ -77,16 +106,16 @@ CHECKPOINT = 100
 """Steps from one checkpoint to the next."""
 
 
-def pass_windows(texts: Sequence[Text], pieces: Pieces, seed: int) -> list[Window]:
+def pass_windows(texts: Sequence[Text], pieces: Pieces, seed: int, shares: Shares) -> list[Window]:
     """What one pass reads, in random order."""
-    return _Pass([text for text in texts if not held_out(text)], pieces, seed).windows()
+    return _Pass([text for text in texts if not held_out(text)], pieces, seed, shares).windows()
 
 
 class _Pass:
     """Makes the windows of one pass."""
 
-    def __init__(self, known: Sequence[Text], pieces: Pieces, seed: int) -> None:
-        self._known, self._pieces, self._random = known, pieces, Random(seed)
+    def __init__(self, known: Sequence[Text], pieces: Pieces, seed: int, shares: Shares) -> None:
+        self._known, self._pieces, self._random, self._shares = known, pieces, Random(seed), shares
         self._carriers = Carriers(known)
         self._many = Counter(text.language for text in known if text.source == "clean_languages")
 
@@ -101,16 +130,18 @@ class _Pass:
         return self._own(text) if text.near else self._ordinary(text)
 
     def _ordinary(self, text: Text) -> Iterator[Window | None]:
-        times = int(self._random.random() < PASSAGE_SHARE)
+        times = int(self._random.random() < self._shares.passages)
         if text.source == "clean_languages":
-            times = 4 if self._many[text.language] < FEW else 2
+            times = self._shares.languages * (1 + (self._many[text.language] < FEW))
         for _ in range(times):
             yield ordinary(text.text, ORDINARY, self._pieces, self._random)
 
     def _own(self, text: Text) -> Iterator[Window | None]:
-        times = WRITTEN if text.source.startswith("wordings") else 1
+        times = self._shares.written if text.source.startswith("wordings") else 1
+        if text.source in NEWEST:
+            times = self._shares.newest
         if text.kind.startswith("our own"):
-            times = int(self._random.random() < OWN_SHARE)
+            times = int(self._random.random() < self._shares.own)
         for _ in range(times):
             yield self._placed(text, text.text, 1.0 if text.injection else NEAR)
 
@@ -207,14 +238,14 @@ def lower_graph(work: Path) -> Any:
     return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
 
-def train(work: Path, minutes: float) -> None:
-    """Train on, from the last checkpoint.
+def train(work: Path, minutes: float, rate: float, start: Path | None = None) -> None:
+    """Train on, from the last checkpoint, or from the layers of an earlier pass.
 
     The rate rises for `WARM_UP` steps and falls to nothing, at the latest when the minutes are over.
     """
     lower, upper = lower_graph(work), Upper(work / "body.pt")
     head = list(upper.head.parameters())
-    rates = [{"params": list(upper.layers.parameters()), "lr": RATE}, {"params": head, "lr": HEAD_RATE}]
+    rates = [{"params": list(upper.layers.parameters()), "lr": rate}, {"params": head, "lr": HEAD_FACTOR * rate}]
     optimizer, done = torch.optim.AdamW(rates, weight_decay=DECAY), 0
     file, base = work / "checkpoint.pt", [group["lr"] for group in optimizer.param_groups]
     if file.exists():
@@ -222,6 +253,8 @@ def train(work: Path, minutes: float) -> None:
         upper.load_state_dict(kept["upper"])
         optimizer.load_state_dict(kept["optimizer"])
         done = int(kept["done"])
+    elif start:
+        upper.load_state_dict(torch.load(start, weights_only=True)["upper"])
     upper.train()
     found = planned(work)
     steps = batches([len(window.ids) for window in found], 0)
@@ -259,7 +292,7 @@ def train(work: Path, minutes: float) -> None:
             return
 
 
-def make_windows(texts: Sequence[Text], work: Path) -> None:
+def make_windows(texts: Sequence[Text], work: Path, seed: int, shares: Shares) -> None:
     """Prune the vocabulary and write the windows; a run that goes on reads the same."""
     file = work / WINDOWS
     if file.exists():
@@ -267,7 +300,7 @@ def make_windows(texts: Sequence[Text], work: Path) -> None:
     if not (work / "body.pt").exists():
         known = [text for text in texts if not (text.given and held_out(text))]
         prune(e5_file(), ((f"{t.language} {t.near}", t.text) for t in known), PIECES, work)
-    found = pass_windows(texts, Pieces(Tokenizer.from_file(str(work / "tokenizer.json"))), 0)
+    found = pass_windows(texts, Pieces(Tokenizer.from_file(str(work / "tokenizer.json"))), seed, shares)
     file.write_text(json.dumps(found))
     print(f"{len(found)} windows, {sum(ORDER in w.labels or SOME in w.labels for w in found)} with "
           f"orders, {sum(len(w.ids) for w in found)} pieces", flush=True)  # fmt: skip
@@ -291,12 +324,19 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("work", type=Path, help="where checkpoints go")
     parser.add_argument("--minutes", type=float, default=240, help="the most that it may take")
+    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the three passes")
+    parser.add_argument("--after", type=Path, help="the checkpoint of the pass before")
     options = parser.parse_args()
     torch.set_num_threads(2)
     texts = all_texts(options.folder)
     refuse_test_texts(text.text for text in texts)
-    make_windows(texts, options.work)
-    train(options.work, options.minutes)
+    if options.after:
+        options.work.mkdir(parents=True, exist_ok=True)
+        for name in ("body.pt", "tokenizer.json"):
+            shutil.copyfile(options.after.with_name(name), options.work / name)
+    shares = PASSES[options.number - 1]
+    make_windows(texts, options.work, options.number - 1, shares)
+    train(options.work, options.minutes, shares.rate, options.after)
 
 
 if __name__ == "__main__":
