@@ -51,7 +51,7 @@ HASH = 1_000_003
 DOUBT = -2.0
 """The log-odds above the threshold from which a sentence that was read alone is read in its surroundings too."""
 
-ALONE = 0.7
+ALONE = 0.8
 """The share that counts of what the log-odds of a sentence are higher alone than in its window."""
 
 MAX_SENTENCES, MAX_WINDOWS = 400, 100
