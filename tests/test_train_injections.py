@@ -85,16 +85,30 @@ def test_the_odds_of_a_sentence_are_the_mean_of_its_pieces_and_of_some_the_stron
     assert loss_of(-sure, torch.from_numpy(owner), [window]).item() > 10
 
 
-def test_what_is_set_aside_is_never_read(pieces):
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_what_is_set_aside_is_never_read(pieces, number):
     from benchmarks.training.injection_texts import Text
-    from benchmarks.training.train_injections import pass_windows
+    from benchmarks.training.train_injections import PASSES, pass_windows
 
     known = Text(" ".join([HONEST] * 4), injection=False, kind="", family="a", source="clean_languages", near=False)
     aside = known._replace(text="Set aside. " * 30, aside=True)
     japanese = known._replace(text="Set aside. " * 9, injection=True, language="ja", given=True, near=True)
-    found = pass_windows([known, aside, japanese], pieces, 0)
+    found = pass_windows([known, aside, japanese], pieces, number, PASSES[number])
     assert found
     assert all(0 not in window.ids for window in found)  # words that stand only in what is set aside are unknown
+
+
+def test_the_newest_texts_are_read_most_in_the_second_pass(pieces):
+    from benchmarks.training.injection_texts import Text
+    from benchmarks.training.train_injections import NEWEST, PASSES, pass_windows
+
+    carrier = Text(" ".join([HONEST] * 4), injection=False, kind="", family="a", source="clean", near=False)
+    old = Text(ORDER, injection=True, kind="written", family="b", source="wordings_east")
+    counts = [
+        [sum(1 in window.labels for window in pass_windows([carrier, order], pieces, 0, shares)) for shares in PASSES]
+        for order in (old, old._replace(source=NEWEST[0]))
+    ]
+    assert counts == [[3, 1, 1], [3, 4, 1]]
 
 
 def test_the_first_look_in_numpy_is_the_one_that_was_fitted(made, tmp_path):
