@@ -35,7 +35,7 @@ MADE_WHEN_RUN = {
     "unpoison_lab/attacks/claims.py": "an escaped answer",
     "unpoison/text/values.py": "rows of one table, each repetition bounded; a megabyte of digits: tests/text",
     "unpoison/text/questions.py": "rows of one table of words, tried at the beginning of a word only",
-    "unpoison/text/lexicon.py": "bounded numbers, and our own words, escaped",
+    "unpoison/text/languages.py": "bounded numbers, and our own words, escaped",
     "unpoison/text/units.py": "our own words in a word of at most 60 characters",
     "unpoison/injections/signs.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "unpoison/text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",

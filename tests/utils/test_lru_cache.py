@@ -142,7 +142,7 @@ BOUNDED = (
     *("_stem", "_wanted", "_question_words", "_breaks_of", "_words_hash", "_read", "gaps", "read_answer", "_values"),
     "_split_words",  # blocks of text, four at most
     "_made_again",  # models by the arguments of their constructors, eight at most
-    *("_word_value", "_classes_of"),  # words of at most 60 and 40 characters
+    *("_word_value", "_code", "_classes_of"),  # words of at most 60, 60 and 40 characters
     "read_values",  # 20,000 characters at most
     "_begun_by",  # words of at most 40 characters
     "_rows",  # of an evaluation file, two at most

@@ -13,10 +13,10 @@ The majority wins, even if it is malicious. Reading costs one model call per pas
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from copy import copy
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -35,9 +35,11 @@ from unpoison.models.loading import answer_judge
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import Encoder, Generator, NLIModel
 from unpoison.models.requests import Flow, generate, judge
-from unpoison.screener.screener import Event, whole
 from unpoison.text.replies import informative
 from unpoison.utils.checks import among, at_least, within
+
+if TYPE_CHECKING:
+    from unpoison.screener.screener import Event
 
 __all__ = ["Radar", "posterior"]
 
@@ -180,7 +182,7 @@ class Radar(StaticRadar):
         """Stream `aanswer`; with beliefs all at the end, because another worker's belief may change the answer."""
         if self.beliefs is None:
             return super().aanswer_stream(query, passages)
-        return whole(self.aanswer(query, passages))
+        return _whole(self.aanswer(query, passages))
 
     def _with_key(self, key: str | None) -> Self:
         if key is None:
@@ -346,3 +348,11 @@ def _reason(after: Weights, *, informative: bool, in_cut: bool, kept: bool) -> s
     if kept:
         return balance if favoured else f"{balance}, but trusted passages agree with it"
     return f"{balance}, but the passages that agree with it are cut off, and it with them" if favoured else balance
+
+
+async def _whole(answering: Awaitable[Answer]) -> AsyncIterator[Event]:
+    """The events of an answer that is not final before its end: all of them then."""
+    answer = await answering
+    yield answer.screening
+    yield answer.text
+    yield answer

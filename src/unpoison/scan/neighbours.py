@@ -70,7 +70,11 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
 
 def stem_codes(text: str) -> list[int]:
     """The codes of the stems of a canonical text, in order, without stop words and punctuation."""
-    return [code for code in map(_code, TOKEN.findall(text)) if code >= 0]
+    return [code for code in (_code(token[:MAX_TOKEN]) for token in TOKEN.findall(text)) if code >= 0]
+
+
+MAX_TOKEN = 60
+"""Characters of a word that are told apart."""
 
 
 @lru_cache(maxsize=2**15)  # some 200 bytes each
@@ -94,7 +98,7 @@ def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.f
         return []
     words = dict[int, str]()
     for token in dict.fromkeys(TOKEN.findall(text)):
-        words.setdefault(_code(token), token)
+        words.setdefault(_code(token[:MAX_TOKEN]), token)
     word_codes = np.array(list(words), np.int32)
     column = np.minimum(np.searchsorted(codes, word_codes), len(codes) - 1)
     score = np.where(codes[column] == word_codes, rarity[column], -1.0)

@@ -10,7 +10,7 @@ sentences, and of a suspicious run each sentence by itself, so that a false alar
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, Unpack, cast
@@ -34,7 +34,7 @@ from unpoison.text.sentences import sentences
 from unpoison.utils.threads import on_thread
 from unpoison.utils.tracing import Mark, span
 
-__all__ = ["Event", "Screener", "classified", "outcomes_of", "runs", "stream_events", "whole"]
+__all__ = ["Event", "Screener", "classified", "outcomes_of", "runs", "stream_events"]
 
 Event: TypeAlias = Screening | str | Answer
 """An event of a stream: first a screening, then pieces of text, then one answer."""
@@ -86,14 +86,6 @@ async def stream_events(
         task.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await task
-
-
-async def whole(answering: Awaitable[Answer]) -> AsyncIterator[Event]:
-    """The events of an answer that is not final before its end: all of them then."""
-    answer = await answering
-    yield answer.screening
-    yield answer.text
-    yield answer
 
 
 FLOOR = 0.01
