@@ -125,8 +125,8 @@ def _classes_of(word: str) -> frozenset[tuple[int, str]]:
     return grammar.words.get(word, frozenset()) | stems
 
 
-TRIED = ("system ", "ignor", "disregard", "forget", "you are now", "new instruction", "new task", "asked", "assistant", "vergiss",
-         "flag", "report", "omit", "skip", "before ", ".env", ".ssh", ".aws", "id_rsa", ".netrc", ".npmrc")  # fmt: skip
+TRIED = ("system ", "ignor", "disregard", "forget", "you are now", "new instruction", "new task", "asked", "assistant",
+         "vergiss", "flag", "report", "omit", "skip", "before ", ".env", ".ssh", ".aws", "id_rsa", ".netrc", ".npmrc")  # fmt: skip
 """Of which a text holds one where a pattern of `tries` may match."""
 
 CLASSES = ("void", "before", "rules")
