@@ -126,7 +126,8 @@ def _classes_of(word: str) -> frozenset[tuple[int, str]]:
 
 
 TRIED = ("system ", "ignor", "disregard", "forget", "you are now", "new instruction", "new task", "asked", "assistant",
-         "vergiss", "flag", "report", "omit", "skip", "before ", ".env", ".ssh", ".aws", "id_rsa", ".netrc", ".npmrc")  # fmt: skip
+         "vergiss", "flag", "report", "omit", "skip", "before ", ".env", ".ssh", ".aws", "id_rsa", ".netrc",
+         ".npmrc")  # fmt: skip
 """Of which a text holds one where a pattern of `tries` may match."""
 
 CLASSES = ("void", "before", "rules")
