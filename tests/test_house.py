@@ -32,7 +32,7 @@ LINES = {
     "unpoison/agents": 2_045,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 560,
     "unpoison/core": 1_280,
-    "unpoison/injections": 1_204,
+    "unpoison/injections": 1_205,
     "unpoison/models": 3_110,
     "unpoison/retrieval": 1_085,
     "unpoison/runtime": 520,
