@@ -117,6 +117,7 @@ def told(*line: object) -> tuple[int, str]:
 )
 def test_a_mistake_on_the_command_line_is_named(line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNPOISON_DATA", str(tmp_path / "none"))
     (tmp_path / "emptydir").mkdir()
     (tmp_path / "cut").mkdir()
     files = {
