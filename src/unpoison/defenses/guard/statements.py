@@ -1,7 +1,7 @@
 """Statements: the answer of each passage, read alone.
 
 A reader copies words and says how sure it is; any other generator answers from each passage. In a language that the
-reader was not trained on, the answer is found by the question's words, if it is one of `text.languages.LANGUAGES`; other
+reader was not trained on, the answer is found by the question's words, if it is one of `languages.LANGUAGES`; other
 languages are not read. If the question asks for a kind of value (`text.values`), only values of that kind are answers.
 """
 
