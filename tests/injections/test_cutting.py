@@ -19,7 +19,7 @@ from unpoison.core.passages import Passage
 from unpoison.core.verdicts import Span, merge_spans
 from unpoison.injections import DETECTOR, model
 from unpoison.injections.cutting import _orders_in, _worth_keeping, injections_in
-from unpoison.injections.detections import Detection, Stretch
+from unpoison.injections.detector import Detection, Stretch
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.text.analysis import clear

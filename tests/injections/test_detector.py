@@ -14,8 +14,7 @@ from injection_double import WordsModel
 from unpoison import Guard
 from unpoison.agents import MemoryGate, screen_tool_result
 from unpoison.injections import DETECTOR, STRONG, THRESHOLD, Detection, model
-from unpoison.injections.detections import Stretch
-from unpoison.injections.detector import CERTAIN, UNJUDGED
+from unpoison.injections.detector import CERTAIN, UNJUDGED, Stretch
 from unpoison.injections.model import Odds
 from unpoison.models.extractive import has_injection
 from unpoison.scan import scan

@@ -16,7 +16,7 @@ from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, is_blob, put_
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.injections import DETECTOR, STRONG
-from unpoison.injections.detections import MAX_QUOTE_CHARS
+from unpoison.injections.detector import MAX_QUOTE_CHARS
 from unpoison.injections.reading import is_for_machines
 from unpoison.injections.redaction import (
     MARK,

@@ -21,8 +21,7 @@ from unpoison.injections.blocks import (
     under_voice,
     value_end,
 )
-from unpoison.injections.detections import MAX_QUOTE_CHARS, STRONG, THRESHOLD, Detection, Injection
-from unpoison.injections.detector import DETECTOR, Detect
+from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS, STRONG, THRESHOLD, Detect, Detection, Injection
 from unpoison.injections.imperatives import ORDERS, find_imperatives
 from unpoison.text.sentences import around
 

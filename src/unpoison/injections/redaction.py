@@ -13,8 +13,7 @@ from unpoison.core.passages import Passage
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.verdicts import Span
 from unpoison.injections.cutting import injection_spans, without_injections
-from unpoison.injections.detections import MAX_QUOTE_CHARS
-from unpoison.injections.detector import DETECTOR
+from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS
 from unpoison.text.alignment import Region, merge_regions
 from unpoison.text.canonical import MARK
 

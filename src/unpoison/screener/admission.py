@@ -20,8 +20,7 @@ from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Action, Evidence, Span, Verdict, merge_spans
 from unpoison.injections.cutting import Injections, injections_in
-from unpoison.injections.detections import MAX_QUOTE_CHARS, THRESHOLD
-from unpoison.injections.detector import DETECTOR, Detect
+from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS, THRESHOLD, Detect
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
 from unpoison.sources.sources import Sources

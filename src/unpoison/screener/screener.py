@@ -21,7 +21,7 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Action
 from unpoison.errors import OptionError
 from unpoison.injections import DETECTOR, THRESHOLD, Detection
-from unpoison.injections.detections import Stretch
+from unpoison.injections.detector import Stretch
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow, classify
 from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
