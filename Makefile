@@ -1,7 +1,7 @@
 # Every target does its own set-up in .venv; a fresh machine needs Python 3.11+, pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
-READERS := packages/unpoison-reader packages/unpoison-reader-base
+READERS := $(wildcard packages/unpoison-reader*)
 EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^$$/s/^\([a-z-]*\) = .*/\1/p' pyproject.toml | paste -sd, -)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 

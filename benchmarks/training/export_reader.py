@@ -23,8 +23,10 @@ from torch import Tensor, nn
 from benchmarks.training.onnx_export import INPUTS, write_graph, write_settings
 from benchmarks.training.reader_answers import relation_rows
 from benchmarks.training.reader_calibration import families, fit_line, forms_of
+from benchmarks.training.reader_languages import written_questions
 from benchmarks.training.reader_network import Reader as Network
 from benchmarks.training.reader_network import minilm
+from benchmarks.training.reader_texts import Pair
 from benchmarks.training.reader_weights import passes
 from benchmarks.training.split import share_of
 from benchmarks.training.train_reader import LONGEST_QUESTION, WINDOW
@@ -41,6 +43,7 @@ def main() -> None:
     parser.add_argument("--start", type=Path, help="the checkpoint that the training started from; MiniLM unless given")
     parser.add_argument("--layers", type=int, help="how many of its layers were trained; all unless given")
     parser.add_argument("--most", type=int, default=400, help="pairs of a family that the calibration reads")
+    parser.add_argument("--multilingual", action="store_true", help="calibrated on 29 languages too, and for any")
     parser.add_argument("--averaged", type=int, default=3, help="last passes whose weights are averaged")
     options = parser.parse_args()
     start = options.start or minilm()
@@ -53,11 +56,14 @@ def main() -> None:
     bounds = {"window": WINDOW, "question": LONGEST_QUESTION}
     write_settings(options.output, **bounds)
     reader = Reader(options.output)
-    slope, intercept = fit_line(*_odds(reader, options.folder, options.most))
+    parts = families(options.folder, options.most)
+    if options.multilingual:
+        parts |= written_questions(options.folder, test=True)
+    slope, intercept = fit_line(*_odds(reader, parts, options.most))
     logits, classes, fitted = _relations(reader, options.folder)
     temperature = _temperature(logits[fitted], classes[fitted])
     figures = {"slope": slope, "intercept": intercept, "temperature": temperature}
-    write_settings(options.output, **bounds, **figures, languages=LANGUAGES)
+    write_settings(options.output, **bounds, **figures, languages=() if options.multilingual else LANGUAGES)
     print(f"{(options.output / 'model.onnx').stat().st_size / 1e6:.1f} MB")
     print(f"slope {slope:.3f}, intercept {intercept:.3f}, temperature {temperature:.3f}")
     right = logits[~fitted].argmax(1) == classes[~fitted]
@@ -83,13 +89,10 @@ class _Shipped(nn.Module):
         return start, end, relation
 
 
-def _odds(reader: Reader, folder: Path, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _odds(reader: Reader, parts: dict[str, list[Pair]], most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of held-out passages: the reader's log-odds, whether they answer, and their family."""
     rows = [
-        (name, pair)
-        for name, pairs in families(folder, most).items()
-        for part in forms_of(pairs, most // 3).values()
-        for pair in part
+        (name, pair) for name, pairs in parts.items() for part in forms_of(pairs, most // 3).values() for pair in part
     ]
     readings = reader.read_pairs([(pair.question, pair.text) for _, pair in rows])
     answered = np.array([bool(pair.spans) for _, pair in rows], float)

@@ -26,6 +26,9 @@ POSITIONS = 160
 SPECIAL = 4
 """Pieces at the front: `<s>`, `<pad>`, `</s>`, `<unk>`."""
 
+UNWRITTEN = -100.0
+"""The log-probability of these: a text that spells `</s>` must not end where it says so."""
+
 DROPPED = 0.1
 
 LIKELIEST = 12_000
@@ -54,7 +57,7 @@ def prune(package: Path, texts: Iterable[tuple[str, str]], most: int, output: Pa
     likely = sorted(range(len(known)), key=lambda i: -known[i][1])
     chosen = dict.fromkeys([*single, *likely[:LIKELIEST], *(i for i, _ in weights.most_common()), *likely])
     kept = sorted(list(chosen)[:most])
-    settings["model"]["vocab"] = [[known[i][0], round(known[i][1], 3)] for i in kept]
+    settings["model"]["vocab"] = [[known[i][0], round(known[i][1], 3) if i >= SPECIAL else UNWRITTEN] for i in kept]
     settings["added_tokens"] = []
     output.mkdir(parents=True, exist_ok=True)
     (output / "tokenizer.json").write_text(json.dumps(settings, ensure_ascii=False), "utf-8")

@@ -51,6 +51,7 @@ from benchmarks.training.reader_data import (
     unlabelled,
     unseen,
 )
+from benchmarks.training.reader_languages import asked, language_epoch
 from benchmarks.training.reader_network import Frame, Reader, Window, minilm, open_tokenizer
 from benchmarks.training.reader_teacher import Teacher, soft_loss
 from benchmarks.training.reader_texts import UNLABELLED, Pair, scored, summary, varied
@@ -81,6 +82,8 @@ def main() -> None:
     parser.add_argument("--teacher", help="reader-base, or a folder of export_reader.py")
     parser.add_argument("--unlabelled", type=int, default=5000, help="pairs of a pass of which only the teacher knows")
     parser.add_argument("--blanked", type=int, default=BLANKED, help="sentences of a first pass, a word taken out")
+    parser.add_argument("--frozen", type=int, default=0, help="lower layers that stay as they are")
+    parser.add_argument("--languages", type=float, help="read texts of 29 languages, and this share of all others")
     parser.add_argument("--rate", type=float, default=1.5e-4)
     parser.add_argument("--tokens", type=int, default=6144, help="of a batch")
     parser.add_argument("--device", default="cpu")
@@ -96,6 +99,8 @@ def main() -> None:
     print({kind: (len(found), sum(bool(pair.spans) for pair in found)) for kind, found in pairs.items()}, len(answers))
     checks = {name: measured(options.folder, name) for name in MEASURED}
     checks["mixed"] = _mixed(options.folder)
+    if options.languages is not None:
+        checks["languages"] = asked(options.folder)
     optimizer = _optimizer(run.model, options.rate)
     began = time.monotonic()
     first, skipped = _resumed(run.model, optimizer, options.work)
@@ -104,7 +109,10 @@ def main() -> None:
         rng = np.random.default_rng((options.seed, number))
         share = max(0.0, 1 - 2 * number / options.epochs)  # blanked sentences only open the way
         blank = [blanks[i] for i in rng.permutation(len(blanks))[: round(options.blanked * share)]]
-        chosen = epoch(pairs, blank, rng) + [taught[i] for i in rng.permutation(len(taught))[: options.unlabelled]]
+        chosen = epoch(pairs, blank, rng)
+        if options.languages is not None:
+            chosen = language_epoch(chosen, options.folder, options.languages, rng)
+        chosen += [taught[i] for i in rng.permutation(len(taught))[: options.unlabelled]]
         windows = _windows(chosen, pairs["spans"], run, rng)
         windows += _answer_windows(answers, run, rng)
         batches = _batches(windows, rng, options.tokens)
@@ -145,6 +153,8 @@ def _run(options: argparse.Namespace) -> Run:
     model = Reader(start, options.layers).to(options.device)
     if options.start_at:
         model.load_state_dict(earlier_weights(options.start_at))
+    for layer in model.body.encoder.layer[: options.frozen]:
+        layer.requires_grad_(False)
     if model.body._supports_sdpa:
         model.body.set_attn_implementation("sdpa")  # a third faster here; the export asks for "eager"
     teacher = Teacher.of(options.teacher, tokenizer) if options.teacher else None

@@ -39,7 +39,8 @@ def test_keys_come_from_the_environment_only() -> None:
 
 @pytest.mark.parametrize("spec", ["", "openai", "openai:", "extractive:x", "word2vec:x"])
 def test_forms_that_do_not_exist(spec: str) -> None:
-    with pytest.raises(OptionError, match="use reader, reader-base, qa:NAME_OR_PATH, extractive, openai:MODEL"):
+    listed = "use reader, reader-base, reader-multilingual, qa:NAME_OR_PATH, extractive, openai:MODEL"
+    with pytest.raises(OptionError, match=listed):
         load_generator(spec)
 
 

@@ -24,7 +24,7 @@ from unpoison.models.prompts import (
     knowledge_prompt,
     synthesis_prompt,
 )
-from unpoison.models.reader import Reader, load_base_reader, load_reader
+from unpoison.models.reader import Reader, load_reader
 from unpoison.text.replies import informative
 
 pytestmark = pytest.mark.needs("unpoison_reader", "onnxruntime")
@@ -63,11 +63,11 @@ def weights(name):
 @pytest.mark.parametrize("name", ["reader-base"])
 @pytest.mark.usefixtures("weights")
 def test_the_larger_reader_reads_the_same_and_is_another():
-    larger = load_base_reader()
+    larger = load_reader("reader-base")
     readings = larger.read(QUESTION, PASSAGES)
     assert [r.answer for r in readings] == ["Stockholm", "Gothenburg", "", "Stockholm"]
     assert larger.name == "reader-base"
-    assert load_generator("reader-base") is load_nli("reader-base") is load_base_reader() is larger
+    assert load_generator("reader-base") is load_nli("reader-base") is load_reader("reader-base") is larger
     assert load_generator("reader-base,threshold=0.9").name == "reader-base,threshold=0.9"
     assert not can_write(larger)
     assert answer_judge(None, "reader-base") == answer_judge(None, larger) == "reader-base"

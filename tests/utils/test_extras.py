@@ -30,6 +30,7 @@ def test_an_error_inside_an_installed_library_passes(tmp_path, monkeypatch: pyte
 
 def test_the_command_names_this_clone_or_the_repository(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "packages/unpoison-reader -e" in install_command("reader", "serve")
+    assert "packages/unpoison-reader-multilingual -e" in install_command("reader")
     monkeypatch.setattr(extras, "__file__", str(tmp_path / "a" / "b" / "c" / "d.py"))
     assert install_command("serve") == f"pip install 'unpoison[serve] @ {extras.REPOSITORY}'"
     assert "#subdirectory=packages/unpoison-reader'" in install_command("reader")

@@ -249,7 +249,7 @@ def _options(target: Any) -> tuple[Option, ...]:
     return tuple(
         Option(name, parameter.annotation, parameter.default)
         for name, parameter in parameters(target).items()
-        if _simple(parameter.annotation) and not name.endswith("_key")
+        if _simple(parameter.annotation) and not name.endswith("_key") and parameter.kind != parameter.POSITIONAL_ONLY
     )
 
 

@@ -40,12 +40,17 @@ ENCODERS = {
     "st:NAME_OR_PATH": "sentence_transformers:SentenceTransformerEncoder",
     "openai:MODEL": "openai:OpenAIEncoder",
 }
-READERS = {"reader": "unpoison_reader", "reader-base": "unpoison_reader_base"}
+MULTILINGUAL = "reader-multilingual"
+
+READERS = {
+    "reader": "unpoison_reader",
+    "reader-base": "unpoison_reader_base",
+    MULTILINGUAL: "unpoison_reader_multilingual",
+}
 """The readers with weights in packages, and these packages."""
 
 GENERATORS = {
-    "reader": "reader:load_reader",
-    "reader-base": "reader:load_base_reader",
+    **dict.fromkeys(READERS, "reader:load_reader"),
     "qa:NAME_OR_PATH": "reader:Reader",
     "extractive": "extractive:ExtractiveReader",
     "openai:MODEL": "openai:OpenAIGenerator",
@@ -53,8 +58,7 @@ GENERATORS = {
     "hf:NAME_OR_PATH": "transformers:TransformersGenerator",
 }
 NLI_MODELS = {
-    "reader": "reader:load_reader",
-    "reader-base": "reader:load_base_reader",
+    **dict.fromkeys(READERS, "reader:load_reader"),
     "answers": "lexical:AnswerNLI",
     "lexical": "lexical:LexicalNLI",
     "cross:NAME_OR_PATH": "classifiers:CrossEncoderNLI",
@@ -295,7 +299,7 @@ def _load(what: str, group: str, spec: str, forms: dict[str, str]) -> Any:
     owner = f"{kind}:{model}".strip(":")
     options = read_options(target, split_options(bare or texts, spec), owner) if comma or texts else {}
     try:
-        return target(model, **options) if rest else target(**options)
+        return target(*([model] if rest else [kind] if kind in READERS else []), **options)
     except TypeError as error:
         if homes:
             raise

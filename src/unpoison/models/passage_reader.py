@@ -6,7 +6,9 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +17,13 @@ from numpy.typing import NDArray
 from unpoison.errors import InputError, ModelError, clip
 from unpoison.models.checkpoints import softmax
 from unpoison.models.lexical import judge_pairs
-from unpoison.models.loading import READERS
+from unpoison.models.loading import MULTILINGUAL, READERS
 from unpoison.models.spans import OnnxSpans, SpanModel, SpanSettings, TorchSpans, WindowCutter, best_span
 from unpoison.text.answers import Relation, relation
 from unpoison.text.languages import other_language
 from unpoison.text.tokens import stems
 from unpoison.utils.checks import among, at_least, within
-from unpoison.utils.extras import require
+from unpoison.utils.extras import EXTRAS, require
 from unpoison.utils.graphs import cores
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.processes import Remade
@@ -71,10 +73,13 @@ class Reading:
 class PassageReader(Remade):
     """Reads each passage separately with an extractive question-answering model: a shipped one, or any checkpoint.
 
+    Where a question or passage is in a language that a shipped reader was not trained on, the multilingual reader reads
+    it, if its package is installed.
+
     Args:
         name_or_path: A folder with `model.onnx` and `tokenizer.json`, or a question-answering checkpoint of the
             transformers library, by folder or by name; None for a shipped reader.
-        shipped: The shipped reader: "reader", the small one, or "reader-base".
+        shipped: The shipped reader: "reader", the small one, "reader-base" or "reader-multilingual".
         threshold: The minimum P(no answer) at which no answer is given, in (0, 1].
         threads: Windows read concurrently; None for one per core.
         device: For a transformers checkpoint: "cpu", "cuda", ...; None for a GPU if there is one.
@@ -98,6 +103,8 @@ class PassageReader(Remade):
         self.name = reader_name(shipped if name_or_path is None else f"qa:{name_or_path}", threshold)
         threads = cores() if threads is None else at_least("threads", threads, 1)
         folder = _shipped_folder(shipped) if name_or_path is None else Path(name_or_path)
+        others = name_or_path is None and shipped != MULTILINGUAL
+        self._has_multilingual = others and find_spec(READERS[MULTILINGUAL]) is not None
         self._model: SpanModel
         if any((folder / file).is_file() for file in ("model.onnx", "onnx/model.onnx", "reader.json")):
             self._settings = SpanSettings.of(folder, self.name)
@@ -112,6 +119,11 @@ class PassageReader(Remade):
         self._cutter = WindowCutter(source, self._settings, self.name)
         self._cache: LRUCache[bytes, Reading] = LRUCache(lambda key, reading: 300 + 4 * len(reading.answer), REMEMBERED)
         self._related: LRUCache[bytes, Relation] = LRUCache(lambda key, relation: 300, REMEMBERED)
+
+    @cached_property
+    def _multilingual(self) -> PassageReader | None:
+        """Who reads other languages; loaded when it is first needed, because it needs another 200 MB."""
+        return PassageReader(shipped=MULTILINGUAL, threshold=self.threshold) if self._has_multilingual else None
 
     @property
     def isolated(self) -> bool:
@@ -165,18 +177,26 @@ class PassageReader(Remade):
             part.append(pair)
             size += min(len(pair[1]), LONG)
             if size >= LONG or len(part) >= _AT_ONCE:
-                yield from self._reading_of_each(part)
+                yield from self._readings_in_languages(part)
                 part, size = [], 0
         if part:
-            yield from self._reading_of_each(part)
+            yield from self._readings_in_languages(part)
+
+    def _readings_in_languages(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+        readings = self._reading_of_each(pairs)
+        unread = [i for i, reading in enumerate(readings) if reading.language]
+        if unread and self._multilingual is not None:
+            for i, reading in zip(unread, self._multilingual._reading_of_each([pairs[i] for i in unread]), strict=True):
+                readings[i] = reading
+        return readings
 
     def _reading_of_each(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
         pieces = [[(question, *piece) for piece in _pieces(question, text)] for question, text in pairs]
         windows = iter(self._cutter.windows([(question, text) for rows in pieces for question, _, text in rows]))
-        asked = {question: self._unread_language(question) for question in {question for question, _ in pairs}}
+        asked = {question: self._untrained(question) for question in {question for question, _ in pairs}}
         cut = [
             [
-                (offset, window, asked[question] or self._unread_language(window.of(text)))
+                (offset, window, asked[question] or self._untrained(window.of(text)))
                 for question, offset, text in rows
                 for window in next(windows)
             ]
@@ -204,7 +224,11 @@ class PassageReader(Remade):
             read.append(Reading(answer, start, end, best.odds, float(no_answer), skimmed))
         return read
 
-    def _unread_language(self, text: str) -> str | None:
+    def unread_language(self, question: str, /) -> str | None:
+        """The language of a question as a tag such as "de", if nothing is read for a question in it."""
+        return None if self._has_multilingual else self._untrained(question)
+
+    def _untrained(self, text: str) -> str | None:
         """The language of a text, if the model was not trained on it."""
         if not self._settings.languages:
             return None
@@ -219,7 +243,8 @@ class PassageReader(Remade):
         """
         related = [relation(question, left, right) for left, right in pairs]
         unsure = [i for i, relation_of in enumerate(related) if not relation_of.sure]
-        judged = self._judge_pairs(question, [tuple(sorted(pairs[i])) for i in unsure])
+        judge = (self._untrained(question) and self._multilingual) or self
+        judged = judge._judge_pairs(question, [tuple(sorted(pairs[i])) for i in unsure])
         for i, opinion in zip(unsure, judged, strict=True):
             related[i] = _between(related[i], opinion)
         return related
@@ -266,9 +291,10 @@ def reader_name(name: str, threshold: float) -> str:
 
 def _shipped_folder(name: str) -> Path:
     package = READERS[among("shipped", name, tuple(READERS))]
+    extra = EXTRAS[package]
     for library in ("onnxruntime", "tokenizers"):
-        require(library, "the reader", name)
-    return Path(str(require(package, "the reader", name).FOLDER))
+        require(library, "the reader", extra)
+    return Path(str(require(package, "the reader").FOLDER))
 
 
 def _between(guess: Relation, opinion: Relation | None) -> Relation:

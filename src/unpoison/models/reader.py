@@ -23,7 +23,7 @@ from unpoison.text.replies import informative
 from unpoison.text.sentences import sentence_of
 from unpoison.utils.plain_text import encodable
 
-__all__ = ["GivenAnswer", "Reader", "central", "heaviest_group", "load_base_reader", "load_reader"]
+__all__ = ["GivenAnswer", "Reader", "central", "heaviest_group", "load_reader"]
 
 
 class Reader(PassageReader):
@@ -100,35 +100,20 @@ _READING: frozenset[Task] = frozenset(("atomic", "answer", "decide", "consolidat
 _WORDS = ExtractiveReader()
 
 
-def load_reader(*, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
-    """The reader of the package unpoison-reader; shared within a process, because it needs about 100 MB.
+def load_reader(name: str = "reader", /, *, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
+    """A shipped reader; shared within a process, because the small one needs about 100 MB and the others twice that.
 
     Args:
+        name: "reader", the small one; "reader-base", more accurate, and several times slower; "reader-multilingual",
+            which these ask about texts that are not English.
         threshold: As for `Reader`; with options, the reader is not shared.
         threads: As for `Reader`.
 
     Raises:
-        MissingExtraError: The extra `reader` is not installed.
+        OptionError: No such reader.
+        MissingExtraError: The extra `reader`, or for the larger one `reader-base`, is not installed.
         ModelError: Its files are truncated or changed.
     """
-    return _shipped("reader", threshold, threads)
-
-
-def load_base_reader(*, threshold: float = THRESHOLD, threads: int | None = None) -> Reader:
-    """The larger reader, of the package unpoison-reader-base: more accurate, and several times slower.
-
-    Args:
-        threshold: As for `Reader`; with options, the reader is not shared.
-        threads: As for `Reader`.
-
-    Raises:
-        MissingExtraError: The extra `reader-base` is not installed.
-        ModelError: Its files are truncated or changed.
-    """
-    return _shipped("reader-base", threshold, threads)
-
-
-def _shipped(name: str, threshold: float, threads: int | None) -> Reader:
     if threshold != THRESHOLD or threads is not None:
         return Reader(shipped=name, threshold=threshold, threads=threads)
     with _LOADING:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,9 @@ ANSWER = 32
 MAX_SPAN_CHARS = 400
 """Maximum characters of an answer, because a token may represent any number of blanks or letters."""
 
+SPACELESS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+
 Logits = NDArray[np.float32]
 
 
@@ -64,7 +69,7 @@ class TokenWindow:
         ids, types: Token ids and segment numbers, shape (length,).
         first, last: The range of the passage's tokens, `last` exclusive.
         offsets: Start and end of every token in the passage.
-        words: The word index of every token in the passage.
+        words: For every token of the passage, a number that the tokens of one word share.
     """
 
     ids: NDArray[np.int64]
@@ -181,16 +186,17 @@ class WindowCutter:
     def windows(self, pairs: Sequence[tuple[str, str]]) -> list[list[TokenWindow]]:
         """The windows of each (question, passage), in order; at least one. Offsets refer to the passage."""
         clean = [(self._question(encodable(question)), encodable(passage)) for question, passage in pairs]
-        return [[_window(part) for part in (whole, *whole.overflowing)] for whole in self._encode_pairs(clean)]
+        return [
+            [_window(part, passage) for part in (whole, *whole.overflowing)]
+            for whole, (_, passage) in zip(self._encode_pairs(clean), clean, strict=True)
+        ]
 
     def answers(self, question: str, pairs: Sequence[tuple[str, str]]) -> list[TokenWindow]:
         """One window for each pair of answers, with the question, to predict their relation."""
         question_part = self._first(encodable(question), self._longest)
         rows = [[self._first(encodable(answer), ANSWER) for answer in pair] for pair in pairs]
-        return [
-            _window(whole)
-            for whole in self._encode_pairs([(f"{question_part} {first}", second) for first, second in rows])
-        ]
+        joined = [(f"{question_part} {first}", second) for first, second in rows]
+        return [_window(whole, text) for whole, (_, text) in zip(self._encode_pairs(joined), joined, strict=True)]
 
     def _encode_pairs(self, pairs: list[tuple[str, str]]) -> list[Any]:
         try:
@@ -213,13 +219,23 @@ class WindowCutter:
         return text if len(encoded.ids) <= most else text[: encoded.offsets[most - 1][1]]
 
 
-def _window(encoded: Any) -> TokenWindow:
+def _window(encoded: Any, passage: str) -> TokenWindow:
     inside = [i for i, sequence in enumerate(encoded.sequence_ids) if sequence == 1]
     first, last = (inside[0], inside[-1] + 1) if inside else (len(encoded.ids), len(encoded.ids))
-    return TokenWindow(
-        np.array(encoded.ids, np.int64), np.array(encoded.type_ids, np.int64), first, last, encoded.offsets,
-        encoded.word_ids,
-    )  # fmt: skip
+    offsets = encoded.offsets
+    words: list[int | None] = [None] * first
+    for i in range(first, last):
+        words.append(words[i - 1] if i > first and _continues(passage, offsets[i - 1], offsets[i]) else i)
+    ids, types = np.array(encoded.ids, np.int64), np.array(encoded.type_ids, np.int64)
+    return TokenWindow(ids, types, first, last, offsets, words)
+
+
+def _continues(passage: str, token: tuple[int, int], following: tuple[int, int]) -> bool:
+    """Whether a token goes on within a word, in a script that has spaces between words."""
+    if token[1] != following[0] or not 0 < following[0] < len(passage):
+        return False
+    both = passage[following[0] - 1 : following[0] + 1]
+    return all(sign.isalnum() or category(sign)[0] == "M" for sign in both) and not SPACELESS.search(both)
 
 
 def best_span(window: TokenWindow, marks: Marks) -> BestSpan | None:

@@ -61,8 +61,10 @@ SCRIPTS = {
 
 RUN = re.compile(r"[^\W\d_]{2,}")
 
-MIN_WORDS, SHARE = 12, 0.15
-"""For an unlisted language: minimum lower-case words, and the minimum share with letters that English lacks."""
+MIN_WORDS, SHARE, FEW = 12, 0.15, 4
+"""For an unlisted language: minimum lower-case words, and the minimum share with letters that English lacks; of few
+words, half.
+"""
 
 
 def other_language(text: str) -> str | None:
@@ -106,9 +108,9 @@ def _language(written: list[str]) -> str | None:
     if counts[name] >= needed and 2 * counts[name] > 3 * english and 8 * counts[name] >= len(words):
         certain = lists[name] - PARTICLES
         return name if any(word in certain for word in words) else None
-    plain = [word for word in written if word[0].islower()]
+    plain = [word for word in written if word[0].islower() and len(word) > 1]
     accented = sum(not word.isascii() for word in plain)
-    enough = len(plain) >= MIN_WORDS and accented >= SHARE * len(plain)
+    enough = accented >= SHARE * len(plain) and (len(plain) >= MIN_WORDS or 2 * accented >= len(plain) >= FEW)
     return "und" if enough and 20 * english < len(words) else None
 
 

