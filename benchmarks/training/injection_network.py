@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.training.e5_package import read_e5
+from benchmarks.training.reader_weights import exported_weights
 
-__all__ = ["FROZEN", "InjectionNetwork", "Lower", "Upper", "prune", "rows_to_int8"]
+__all__ = ["FROZEN", "InjectionNetwork", "Lower", "Upper", "prune", "restore", "rows_to_int8"]
 
 LAYERS, FROZEN, HEADS, WIDTH, INNER = 12, 8, 12, 384, 1536
 
@@ -67,6 +68,30 @@ def prune(package: Path, texts: Iterable[tuple[str, str]], most: int, output: Pa
     print(
         f"{len(kept)} of {len(known)} pieces; {len(weights)} occur twice, {len(set(weights) - set(kept))} of them lost"
     )
+
+
+def restore(shipped: Path, package: Path, output: Path) -> Path:
+    """Write what a pass left behind that only its export is left of, and say where its checkpoint is.
+
+    Args:
+        shipped: The folder of `export_injections.py`.
+        package: The file that `e5_package.py` reads.
+        output: Where `tokenizer.json`, `body.pt` and `shipped.pt` go.
+    """
+    state, whole = read_e5(package)
+    settings = json.loads((shipped / "tokenizer.json").read_text("utf-8"))
+    place = {piece: i for i, (piece, _) in enumerate(json.loads(whole.to_str())["model"]["vocab"])}
+    known = settings["model"]["vocab"]
+    known[:SPECIAL] = [[piece, UNWRITTEN] for piece, _ in known[:SPECIAL]]
+    name = "embeddings.word_embeddings.weight"
+    state[name] = state[name][torch.tensor([place[piece] for piece, _ in known])].clone()
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "tokenizer.json").write_text(json.dumps(settings, ensure_ascii=False), "utf-8")
+    torch.save(state, output / "body.pt")
+    weights = exported_weights(shipped / "model.onnx")
+    upper = {key.removeprefix("upper."): value for key, value in weights.items() if key.startswith("upper.")}
+    torch.save({"upper": upper}, output / "shipped.pt")
+    return output / "shipped.pt"
 
 
 def rows_to_int8(table: Tensor) -> tuple[Tensor, Tensor]:

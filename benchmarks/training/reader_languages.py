@@ -26,7 +26,7 @@ FOREIGN = 0.25
 """Questions that are also put to another text of their language."""
 
 
-def written_questions(folder: Path, *, test: bool) -> dict[str, list[Pair]]:
+def written_questions(folder: Path, *, test: bool = False) -> dict[str, list[Pair]]:
     """Questions and texts by language."""
     found: dict[str, list[Pair]] = {}
     for language, group, text, question, answer in _written(folder):
@@ -66,7 +66,7 @@ def foreign(pairs: list[Pair], rng: np.random.Generator) -> list[Pair]:
 def language_epoch(others: list[Pair], folder: Path, share: float, rng: np.random.Generator) -> list[Pair]:
     """What one pass reads: a share of the other reader's pairs, all of XQuAD's, and our own with foreign texts."""
     chosen = [pair for pair in others if pair.source == "xquad" or rng.random() < share]
-    for own in written_questions(folder, test=False).values():
+    for own in written_questions(folder).values():
         chosen += [*own, *foreign(own, rng)]
     return chosen
 

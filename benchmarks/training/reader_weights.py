@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unpoison.models.loading import READERS
 
-__all__ = ["earlier_weights", "exported_folder", "passes"]
+__all__ = ["earlier_weights", "exported_folder", "exported_weights", "passes"]
 
 
 def exported_folder(name: str | Path) -> Path:
@@ -30,7 +30,7 @@ def earlier_weights(name: str | Path) -> dict[str, Tensor]:
     if files := passes(folder):
         return load_file(files[-1])
     if (folder / "model.onnx").exists():
-        return _exported(folder / "model.onnx")
+        return exported_weights(folder / "model.onnx")
     raise FileNotFoundError(f"{folder} holds neither pass-N.safetensors nor model.onnx; train there first")
 
 
@@ -39,7 +39,7 @@ def passes(work: Path) -> list[Path]:
     return sorted(work.glob("pass-*.safetensors"), key=lambda file: int(file.stem.split("-")[1]))
 
 
-def _exported(file: Path) -> dict[str, Tensor]:
+def exported_weights(file: Path) -> dict[str, Tensor]:
     """By the names of the network; a linear layer's matrix is named by the place of the node that multiplies by it."""
     import onnx
     from onnx.numpy_helper import to_array

@@ -1,16 +1,19 @@
-"""Train the transformer that judges prompt injections in any language.
+r"""Train the transformer that judges prompt injections in any language.
 
     python -m benchmarks train_injections evaluation-data WORK
     python -m benchmarks train_injections evaluation-data WORK2 --pass 2 --after WORK/checkpoint.pt
     python -m benchmarks train_injections evaluation-data WORK3 --pass 3 --after WORK2/checkpoint.pt --minutes 8
-    python -m benchmarks export_injections evaluation-data WORK3 FOLDER --earlier WORK WORK2
+    python -m benchmarks train_injections evaluation-data WORK4 --pass 4 --after src/unpoison/data/injection_model \
+        --minutes 14
+    python -m benchmarks export_injections evaluation-data WORK4 FOLDER --earlier WORK WORK2 WORK3
 
 Multilingual-e5-small with its vocabulary pruned and its eight lower layers frozen reads windows of whole sentences; the
 four upper layers and a linear head are trained, and the log-odds that a sentence belongs to an order to a machine are
 the mean over its pieces. A pass reads every order and look-alike in several places, and ordinary text at random ones.
 The frozen layers run as the int8 graph that is shipped, so that the upper ones learn what they will be given. A run
 that was stopped goes on from the last checkpoint in its folder. The first pass takes some 70 minutes of two cores, the
-second 35.
+second 35. Where the folder of a pass is lost, an exported model is as good a start, and `--minutes 0` writes the
+windows again, which the first look needs.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from torch import Tensor, nn
 
 from benchmarks.data_option import evaluation_folder
 from benchmarks.training.disjoint import refuse_test_texts
-from benchmarks.training.injection_network import Lower, Upper, prune
+from benchmarks.training.injection_network import Lower, Upper, prune, restore
 from benchmarks.training.injection_texts import Text, all_texts, held_out
 from benchmarks.training.injection_windows import (
     ORDER,
@@ -66,11 +69,12 @@ class Shares(NamedTuple):
 
     Attributes:
         written: Places in which a text that was written by hand is read; other short ones are read in one.
-        newest: The same for the texts that were written last (`NEWEST`).
+        newest: The same for texts that were written after the pass before, about what it missed and flagged.
         own: The share of our own wordings.
         passages: The share of passages, docstrings and what machines write.
         languages: How often ordinary text of a language is read; that of a rare one twice as often.
         rate: Of learning, at its highest.
+        files: Where the newest texts stand.
     """
 
     written: int
@@ -79,17 +83,22 @@ class Shares(NamedTuple):
     passages: float
     languages: int
     rate: float
+    files: tuple[str, ...] = ()
 
 
 PASSES = (
     Shares(written=3, newest=3, own=0.5, passages=0.5, languages=2, rate=2e-4),
-    Shares(written=1, newest=4, own=0.3, passages=0.3, languages=1, rate=2e-4),
+    Shares(
+        written=1, newest=4, own=0.3, passages=0.3, languages=1, rate=2e-4,
+        files=("wordings_covert", "wordings_forms", "wordings_mail", "wordings_tools"),
+    ),
     Shares(written=1, newest=1, own=1.0, passages=1.0, languages=1, rate=1e-4),
-)
-"""The first pass; the second, for the newest texts; a short third one, so that nothing of the others is forgotten."""
-
-NEWEST = ("wordings_covert", "wordings_forms", "wordings_mail", "wordings_tools")
-"""Files of texts that were written after the first pass, about what it missed and flagged."""
+    Shares(
+        written=1, newest=3, own=0.3, passages=0.5, languages=1, rate=2e-4,
+        files=("wordings_duties", "wordings_manuals", "wordings_spoken"),
+    ),
+)  # fmt: skip
+"""The first pass; the second and the fourth, for the newest texts; a third one, so that nothing is forgotten."""
 
 UNCLEAR, UNRELATED = 0.7, 0.5
 """Weights of published orders whose place is not known, and of plain requests that only their place makes orders."""
@@ -138,7 +147,7 @@ class _Pass:
 
     def _own(self, text: Text) -> Iterator[Window | None]:
         times = self._shares.written if text.source.startswith("wordings") else 1
-        if text.source in NEWEST:
+        if text.source in self._shares.files:
             times = self._shares.newest
         if text.kind.startswith("our own"):
             times = int(self._random.random() < self._shares.own)
@@ -324,19 +333,22 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("work", type=Path, help="where checkpoints go")
     parser.add_argument("--minutes", type=float, default=240, help="the most that it may take")
-    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the three passes")
-    parser.add_argument("--after", type=Path, help="the checkpoint of the pass before")
+    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the four passes")
+    parser.add_argument("--after", type=Path, help="the checkpoint of the pass before, or an exported model")
     options = parser.parse_args()
     torch.set_num_threads(2)
     texts = all_texts(options.folder)
     refuse_test_texts(text.text for text in texts)
-    if options.after:
+    if options.after and options.after.is_dir():
+        options.after = restore(options.after, e5_file(), options.work)
+    elif options.after:
         options.work.mkdir(parents=True, exist_ok=True)
         for name in ("body.pt", "tokenizer.json"):
             shutil.copyfile(options.after.with_name(name), options.work / name)
     shares = PASSES[options.number - 1]
     make_windows(texts, options.work, options.number - 1, shares)
-    train(options.work, options.minutes, shares.rate, options.after)
+    if options.minutes:
+        train(options.work, options.minutes, shares.rate, options.after)
 
 
 if __name__ == "__main__":

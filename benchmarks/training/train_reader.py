@@ -51,7 +51,7 @@ from benchmarks.training.reader_data import (
     unlabelled,
     unseen,
 )
-from benchmarks.training.reader_languages import asked, language_epoch
+from benchmarks.training.reader_languages import asked, language_epoch, written_questions
 from benchmarks.training.reader_network import Frame, Reader, Window, minilm, open_tokenizer
 from benchmarks.training.reader_teacher import Teacher, soft_loss
 from benchmarks.training.reader_texts import UNLABELLED, Pair, scored, summary, varied
@@ -101,6 +101,8 @@ def main() -> None:
     checks["mixed"] = _mixed(options.folder)
     if options.languages is not None:
         checks["languages"] = asked(options.folder)
+        own = [pair for pairs in written_questions(options.folder).values() for pair in pairs]
+        refuse_test_texts(text for pair in own for text in (pair.text, pair.question))
     optimizer = _optimizer(run.model, options.rate)
     began = time.monotonic()
     first, skipped = _resumed(run.model, optimizer, options.work)

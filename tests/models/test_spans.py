@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from benchmarks.training.onnx_export import export
 from checkpoints import save_classifier, save_question_answerer
 from unpoison.errors import ModelError
 from unpoison.models.reader import Reader
-from unpoison.models.spans import MAX_ANSWER_TOKENS, Marks, TokenWindow, best_span
+from unpoison.models.spans import MAX_ANSWER_TOKENS, Marks, TokenWindow, _window, best_span
 
 pytestmark = pytest.mark.needs("onnxruntime", "torch")
 
@@ -94,6 +96,28 @@ def test_the_best_span_is_widened_to_whole_words_and_needs_a_passage():
     span = best_span(window(7, 2, words), marks({4: 5}, {4: 5}, 7))
     assert (span.start, span.end) == (10, 39)
     assert best_span(window(3, 3), marks({}, {}, 3)) is None
+
+
+@pytest.mark.parametrize(
+    ("passage", "token", "whole"),
+    [
+        ("in Gothenburg, by", (6, 9), "Gothenburg"),  # punctuation is no part of a word
+        ("seit 1911 in", (5, 7), "1911"),
+        ("वह हिन्दी है", (4, 5), "हिन्दी"),  # signs of vowels are
+        ("市政厅由罗特建造", (4, 6), "罗特"),  # nothing is widened where no spaces are written
+        ("ร้านเปิดแปดโมง", (8, 11), "แปด"),
+    ],
+)
+def test_an_answer_is_widened_to_words_as_its_script_has_them(passage, token, whole):
+    cuts = sorted({0, *token, *(i for i, sign in enumerate(passage) if not sign.isalnum()), len(passage)})
+    offsets = [(0, 0), *pairwise(cuts)]
+    encoded = SimpleNamespace(
+        ids=list(range(len(offsets))), type_ids=[0] * len(offsets), offsets=offsets,
+        sequence_ids=[None, *[1] * (len(offsets) - 1)],
+    )  # fmt: skip
+    chosen = offsets.index(token)
+    span = best_span(_window(encoded, passage), marks({chosen: 5}, {chosen: 5}, len(offsets)))
+    assert passage[span.start : span.end].strip() == whole
 
 
 def test_a_file_that_was_cut_or_changed_is_refused(copied):
