@@ -12,7 +12,7 @@ from needs import need
 from unpoison import Vanilla
 from unpoison.errors import ModelError
 from unpoison.models import load_generator, load_nli
-from unpoison.models.loading import READERS, answer_judge, can_write
+from unpoison.models.loading import MULTILINGUAL, READERS, answer_judge, can_write
 from unpoison.models.passage_reader import MAX_PASSAGE_CHARS
 from unpoison.models.prompts import (
     Task,
@@ -118,12 +118,35 @@ ENGLISH_HALL = ("Who built the town hall?", "The town hall was built in 1911 by 
 
 
 @pytest.mark.parametrize("language", TOWN_HALLS)
-def test_what_is_in_a_language_that_it_was_not_taught_it_does_not_read(reader, language):
+@pytest.mark.needs("unpoison_reader_multilingual")
+def test_other_languages_are_read_by_the_multilingual_reader(reader, language):
     question, passage = TOWN_HALLS[language]
     for pair in ((question, passage), (ENGLISH_HALL[0], passage), (question, ENGLISH_HALL[1])):
         (reading,) = reader.read_pairs([pair])
+        assert (reading.answer, reading.language) == ("Karl Roth", None)
+    silent = reader.read(question, [PASSAGES[2], TOWN_HALLS["de"][1].replace("von Karl Roth ", "")])
+    assert [reading.answer for reading in silent] == ["", ""]
+    assert reader.unread_language(question) is None
+    assert reader.relations(question, [("Karl Roth", "Anna Klein")])[0].rival > 0.5
+
+
+@pytest.mark.needs("unpoison_reader_multilingual")
+def test_what_is_not_english_takes_nothing_from_what_is(reader):
+    pairs = [TOWN_HALLS["de"], ENGLISH_HALL, TOWN_HALLS["zh"], (QUESTION, PASSAGES[1])]
+    assert load_generator("reader-multilingual").read_pairs(pairs[:1]) == reader.read_pairs(pairs)[:1]
+    assert [Reader().read_pairs([pair])[0] for pair in pairs] == reader.read_pairs(pairs)
+
+
+@pytest.mark.parametrize("language", TOWN_HALLS)
+def test_without_it_what_is_in_another_language_is_not_read(language, monkeypatch):
+    monkeypatch.setitem(READERS, MULTILINGUAL, "a_package_that_is_not_there")
+    alone = Reader()
+    question, passage = TOWN_HALLS[language]
+    assert alone.unread_language(question) == language
+    for pair in ((question, passage), (ENGLISH_HALL[0], passage), (question, ENGLISH_HALL[1])):
+        (reading,) = alone.read_pairs([pair])
         assert (reading.answer, reading.no_answer, reading.language) == ("", 1.0, language)
-        assert Vanilla(generator=reader).answer(pair[0], [pair[1]]).abstained
+        assert Vanilla(generator=alone).answer(pair[0], [pair[1]]).abstained
 
 
 @pytest.mark.parametrize("count", [1, 80])
