@@ -115,6 +115,7 @@ def test_what_cannot_be_looked_into_is_blocked(kind: str, caplog: pytest.LogCapt
 def test_files_in_base64_are_not_read_and_texts_in_their_fields_are() -> None:
     image = {"type": "image", "base64": "iVBORw0KGgo" * 300_000}
     assert ToolScreener().screen("fetch", [image]).value[0] is image
+    assert "$[0].base64" in ToolScreener().screen("fetch", [image]).notes[0]
     link = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 3_000_000}}
     assert ToolScreener().screen("fetch", [link]).outcome == "passed"
     assert ToolScreener().screen("fetch", {"data": f"{PAGE} " * 20}).outcome == "redacted"

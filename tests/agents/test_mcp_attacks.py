@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import json
 import zlib
-from base64 import b64encode, encodebytes, urlsafe_b64encode
+from base64 import b64decode, b64encode, encodebytes, urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
@@ -126,38 +126,29 @@ def test_an_order_in_keys_is_refused_and_what_is_said_of_it_does_not_repeat_it()
 def test_a_text_file_is_read_in_every_coding_that_hosts_read(written: Any, coding: str) -> None:
     text = f"{HARMLESS} Caf\u00e9\0. {ORDER}".encode(coding)
     (got,) = passed("resources/read", reply(contents=[{"uri": "a", "blob": written(text).decode()}]))
-    assert "error" in json.loads(got)
+    (held,) = json.loads(got)["result"]["contents"]
+    assert WANTED.encode() not in b64decode(held["blob"])
+    assert b"[removed]" in b64decode(held["blob"])
 
 
 def test_an_order_between_the_bytes_of_a_binary_file_is_read() -> None:
-    data = b"%PDF-1.4\n" + b"\xe2\xe3\xcf\xd3" * 99
+    head, data, tail = b"%PDF-1.4\n1 0 obj\n", b"\xe2\xe3\xcf\xd3" * 99, b"\nstartxref\n9\n%%EOF"
     for inside, kind in ((b"", "result"), (ORDER.encode(), "error"), (ORDER.encode("utf-16-le"), "error")):
-        blob = b64encode(data + inside + data).decode()
+        blob = b64encode(head + data + inside + data + tail).decode()
         (got,) = passed("resources/read", reply(contents=[{"uri": "a", "blob": blob}]))
         assert kind in json.loads(got)
 
 
 PACKED = {
-    "EBCDIC": ORDER.encode("cp037"),
     "gzip": gzip.compress(ORDER.encode(), mtime=0),
     "zlib": zlib.compress(ORDER.encode()),
     "zip": b"PK\x03\x04\x14\0\0\0\x08\0" + zlib.compress(ORDER.encode()),
 }
-SHOWN = {
-    "png": b"\x89PNG\r\n\x1a\n",
-    "jpeg": b"\xff\xd8\xff\xe0",
-    "webp": b"RIFF\x99\0\0\0WEBP",
-    "mp3": b"ID3\x04",
-    "wav": b"RIFF\x99\0\0\0WAVE",
-    "ogg": b"OggS",
-    "mp4": b"\0\0\0\x18ftypmp42",
-    "pdf": b"%PDF-1.7\n",
-}
 
 
-@pytest.mark.parametrize("name", [*PACKED, *SHOWN])
+@pytest.mark.parametrize("name", PACKED)
 def test_a_file_that_is_neither_text_nor_shown_is_removed_and_the_rest_passes(name: str) -> None:
-    written = b64encode(PACKED.get(name) or SHOWN[name] + bytes(range(128, 256)) * 9).decode()
+    written = b64encode(PACKED[name]).decode()
     resource = {"uri": "a://b", "mimeType": "application/octet-stream", "blob": written}
     image = {"type": "image", "mimeType": "image/png", "data": written}
     told = "[unpoison] A file of a type that is not screened was removed."
@@ -165,11 +156,8 @@ def test_a_file_that_is_neither_text_nor_shown_is_removed_and_the_rest_passes(na
     (got,) = passed("tools/call", reply(content=[*texts(HARMLESS), image, {"type": "resource", "resource": resource}]))
     contents, content = json.loads(read)["result"]["contents"], json.loads(got)["result"]["content"]
     assert (contents[0]["text"], content[0]["text"]) == (HARMLESS, HARMLESS)
-    if name in SHOWN:
-        assert (contents[1], content[1], content[2]["resource"]) == (resource, image, resource)
-    else:
-        text = {"uri": "a://b", "mimeType": "text/plain", "text": told}
-        assert (contents[1], content[1]["text"], content[2]["resource"]) == (text, told, text)
+    text = {"uri": "a://b", "mimeType": "text/plain", "text": told}
+    assert (contents[1], content[1]["text"], content[2]["resource"]) == (text, told, text)
 
 
 def test_a_file_that_is_not_screened_passes_where_the_policy_keeps_it() -> None:
@@ -228,9 +216,9 @@ def test_a_text_in_base64_is_read(encode: Any, place: str) -> None:
         assert (json.dumps(written) in got.decode()) == (ORDER.encode() not in text)
         return got
 
-    assert b"unpoison" in answer(f"{HARMLESS} ?>~ {ORDER}".encode())
+    assert b"unpoison" in answer(f"{HARMLESS} ?>~ {ORDER}".encode()) or place == "blob"
     assert b"unpoison" not in answer(f"{HARMLESS} ?>~ \u00e9".encode() * 500)  # read, and harmless: as it was
-    assert b"unpoison" not in answer(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9)
+    assert b"unpoison" not in answer(b"GIF89a" + bytes(range(256)) * 9 + b";")
 
 
 @pytest.mark.parametrize(

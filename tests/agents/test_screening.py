@@ -168,7 +168,9 @@ def test_what_can_be_read_only_once_is_blocked() -> None:
 
 
 def test_bytes_are_noted() -> None:
-    assert screen_tool_result("shot", {"png": bytes(range(256))}).notes == ("not looked into: the bytes at $.png",)
+    assert screen_tool_result("shot", {"png": bytes(range(256))}).notes == (
+        "not looked into: the file of an unknown type at $.png",
+    )
 
 
 def test_a_policy_decides_by_tool_and_one_that_names_no_tool_redacts() -> None:

@@ -1,6 +1,6 @@
 """The texts in a value: its strings, the strings of JSON embedded in a string, and keys that hold text.
 
-A value is what JSON has, a dataclass or a pydantic model; bytes are read as UTF-8, any other object as its `str`.
+A value is what JSON has, a dataclass or a pydantic model; any other object is read as its `str`.
 Texts are judged and replaced one by one, so that the rest of a value stays unchanged. JSON inside a text keeps its
 layout: only the changed string is rewritten.
 """
@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-__all__ = [
-    "Leaf", "Path", "TooMuchError", "decoded", "is_blob", "put_texts", "scalars", "show_path", "texts_of",
-    "words_of",
-]  # fmt: skip
+from unpoison.text.files import MEDIA, MIN_CHARS, TEXT, File, file_of, is_base64, text_of
+
+__all__ = ["UNREAD", "Leaf", "Path", "TooMuchError", "put_texts", "scalars", "show_path", "texts_of", "words_of"]
 
 Path = tuple[Any, ...]
 """Keys, names of fields, and positions."""
@@ -28,15 +26,18 @@ _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
 _WORD = re.compile(r"[^\W\d_]|&#|[%=\\]\d")
 """A letter, or a sign that letters may be encoded by."""
-_INVALID = re.compile("[\ufffd\x01-\x08\x0e-\x1f]+")
 _NAME = re.compile(r"[\w$@:/\-]{1,40}")
 
 _JOINTS = re.compile(r"[_\-./$]+|(?<=[a-z])(?=[A-Z])")
 
+MIMES = ("mimeType", "mime_type", "media_type", "mimetype", "content_type")
+ENCODED, FIELDS = ("blob", "base64", "file_data"), ("blob", "base64", "file_data", "data", "bytes")
+"""Fields that say what a file is, that hold one, and that may."""
+
+UNREAD = "[unpoison] A file of a type that is not screened was removed."
+
 MIN_NAME_JOINTS = 3
 """Joints between the words of a name, such as `ignore_previous_orders_and`, from which it is read as a sentence."""
-_BLOB = re.compile(r"(?:data:[\w.+/;=\-]{0,200},)?[A-Za-z0-9+/\r\n]*+={0,2}")
-MIN_BLOB_CHARS = 1_000
 
 MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
 """Maximum characters, values and nesting levels of one result."""
@@ -55,6 +56,8 @@ class Leaf(NamedTuple):
         start, end: Its position in the JSON text at this path; both 0 if it is the whole text.
         key: Whether it is the key at the end of the path instead of the value.
         name: The key or field that it is the value of; empty in a list.
+        file: The file in which it stands.
+        whole: Whether it is one of several readings, so that a finding takes all of them.
     """
 
     path: Path
@@ -63,12 +66,30 @@ class Leaf(NamedTuple):
     end: int = 0
     key: bool = False
     name: str = ""
+    file: File | None = None
+    whole: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What kind of file it is."""
+        return TEXT if self.file is None else self.file.kind
+
+    @property
+    def lossy(self) -> bool:
+        """Whether a file cannot be written anew as it was."""
+        return self.file is not None and (self.whole or self.fixed or "\ufffd" in self.text)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether nothing can be cut out of it: a key, or a binary file."""
+        return self.key or self.kind != TEXT
 
 
-def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Path]]:
-    """The strings of a value that contain a letter, and the paths of bytes that are no text, which are not screened.
+def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Leaf]]:
+    """The strings of a value that contain a letter, and the files that are no text, which are not screened.
 
-    A key counts as a text if it has several words, joined or not, or non-ASCII letters. Each is returned once.
+    A key counts as a text if it has several words, joined or not, or non-ASCII letters. Each is returned once. Text in
+    a file (`text.files`) is a text too.
 
     Args:
         value: Any.
@@ -79,12 +100,10 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
 
     Complexity: O(n) time for n characters and values.
     """
-    binary, size, keys, found = list[Path](), 0, set[str](), list[Leaf]()
-    for path, text, key in _strings(value, skip, binary):
-        size += len(text)
-        if size > MAX_CHARS:
-            raise TooMuchError(f"it has more than {MAX_CHARS:,} characters of text")
-        inner = None if key else _inner_strings(text)
+    binary, size, keys, found = list[Leaf](), 0, set[str](), list[Leaf]()
+    for path, text, key, file in _strings(value, skip):
+        size = _bounded(size + sum(map(len, _said(text, file))))
+        inner = None if key or file is not None else _inner_strings(text)
         name = str(path[-1]) if path and not isinstance(path[-1], int) else ""
         for said, span, is_key in [(text, (0, 0), key)] if inner is None else inner:
             if inner is not None and is_key:
@@ -94,8 +113,15 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
             if is_key:
                 keys.add(said)
             read = words_of(said) if is_key and " " not in said else said
-            if _WORD.search(read) or not read.isascii():
-                found.append(Leaf(path, read, *span, is_key, "" if is_key else name))
+            own = file if inner is None or is_key else file_of(said, None)
+            texts = _said(read, own)
+            size = _bounded(size + (0 if inner is None else sum(map(len, texts)) - len(read)))
+            leaf = Leaf(path, read, *span, is_key, "" if is_key else name, own, len(texts) > 1)
+            if leaf.kind != TEXT:
+                binary.append(leaf)
+            for one in texts:
+                if _WORD.search(one) or not one.isascii():
+                    found.append(leaf._replace(text=one, file=None if one is read else own))
     return found, binary
 
 
@@ -108,31 +134,51 @@ def words_of(name: str) -> str:
     return _JOINTS.sub(" ", name)
 
 
+def _said(text: str, file: File | None) -> list[str]:
+    """What a string says: itself, and the texts of the file that it is."""
+    return [text] if file is None else [*([text] if file.plain else []), *file.texts]
+
+
+def _bounded(size: int) -> int:
+    if size > MAX_CHARS:
+        raise TooMuchError(f"it has more than {MAX_CHARS:,} characters of text")
+    return size
+
+
 def scalars(value: object) -> Iterator[tuple[Path, str]]:
-    """Every string, number and key of a value with its path, without files in base64.
+    """Every string, number and key of a value with its path; of files their texts.
 
     Raises:
         TooMuchError: The value exceeds a limit.
     """
     size = 0
-    for path, text, _ in _strings(value, None, [], numbers=True):
-        if not is_blob(text):
-            size += len(text)
-            if size > MAX_CHARS:
-                raise TooMuchError(f"it has more than {MAX_CHARS:,} characters of text")
-            yield path, text
+    for path, text, _, file in _strings(value, None, numbers=True):
+        for said in _said(text, file):
+            size = _bounded(size + len(said))
+            yield path, said
 
 
-def is_blob(text: str) -> bool:
-    """Whether a text is a file in base64."""
-    return len(text) >= MIN_BLOB_CHARS and _BLOB.fullmatch(text) is not None
+def _said_of(holder: Mapping[Any, Any], key: object) -> str | None:
+    """The type that is said of the file in a field, or "" if none is; None if the field need not hold a file."""
+    value, kind = holder[key], str(holder.get("type")).removeprefix("input_")
+    if key not in FIELDS or not isinstance(value, (str, bytes, bytearray, memoryview)):
+        return None
+    mime = next(
+        (held.partition(";")[0].strip().lower() for name in MIMES if isinstance(held := holder.get(name), str)), None
+    )
+    if kind in MEDIA:
+        return kind
+    if key in ENCODED and (mime is not None or "uri" in holder or kind == "file" or len(value) > 2 * MIN_CHARS):
+        return mime or ""
+    sure = not isinstance(value, str) or (len(value) >= MIN_CHARS and is_base64(value))
+    return (mime or ("" if kind == "file" else None)) if sure else None
 
 
 def put_texts(value: Any, changes: Sequence[tuple[Leaf, str]], depth: int = 0) -> Any:
     """The value with some texts replaced; unchanged parts stay the same objects."""
     if any(len(leaf.path) == depth for leaf, _ in changes):
         if isinstance(value, (bytes, bytearray, memoryview)):
-            return type(value)(_rewrite(str(decoded(value)), changes).encode())
+            return type(value)(_rewrite(str(text_of(bytes(value))), changes).encode())
         return _rewrite(value if isinstance(value, str) else str(value), changes)
     by_step: dict[Any, list[tuple[Leaf, str]]] = {}
     for leaf, text in changes:
@@ -154,53 +200,40 @@ def show_path(path: Path) -> str:
 
 
 def _strings(
-    value: object, skip: Skip | None, binary: list[Path], *, numbers: bool = False
-) -> Iterator[tuple[Path, str, bool]]:
-    """Every string and key with its path, and numbers if asked; iterative, because the depth may be hostile."""
-    stack: list[tuple[Path, object]] = [((), value)]
+    value: object, skip: Skip | None, *, numbers: bool = False
+) -> Iterator[tuple[Path, str, bool, File | None]]:
+    """Every string, the file that it is, and every key with its path; iterative, because the depth may be hostile."""
+    stack: list[tuple[Path, object, str | None]] = [((), value, None)]
     count = 0
     while stack:
-        path, here = stack.pop()
+        path, here, said = stack.pop()
         count += 1
         if count > MAX_VALUES:
             raise TooMuchError(f"it has more than {MAX_VALUES:,} values")
         if isinstance(here, str):
-            yield path, here, False
+            yield path, here, False, file_of(here, said)
         elif isinstance(here, (bytes, bytearray, memoryview)):
-            if (text := decoded(here)) is None:
-                binary.append(path)
-            else:
-                yield path, text, False
+            file, text = file_of(bytes(here), said), text_of(bytes(here))
+            yield path, text or "", False, None if file is not None and (text,) == file.texts else file
         elif isinstance(here, (Iterator, AsyncIterator)):
             raise TooMuchError(f"there is an iterator at {show_path(path)}, which can be read only once; pass a list")
         elif here is None or isinstance(here, (bool, int, float)):
             if numbers and isinstance(here, (int, float)) and not isinstance(here, bool):
-                yield path, str(here).removesuffix(".0"), False
+                yield path, str(here).removesuffix(".0"), False, None
         elif (children := _children(here)) is None:
-            yield path, str(here), False
+            yield path, str(here), False, None
         elif len(path) >= MAX_DEPTH:
             raise TooMuchError(f"it has more than {MAX_DEPTH} levels")
         else:
             if isinstance(here, Mapping):
-                yield from (((*path, key), str(key), True) for key in here)
+                yield from (((*path, key), str(key), True, None) for key in here)
             named = not isinstance(here, (list, tuple, set, frozenset))
             inside = [
-                ((*path, step), held)
+                ((*path, step), held, _said_of(children, step) if named else None)
                 for step, held in children.items()
                 if not (named and skip is not None and skip(path, children, step))
             ]
             stack.extend(reversed(inside))
-
-
-def decoded(data: bytes | bytearray | memoryview) -> str | None:
-    """Bytes as text, even if some are invalid; None if over a third are, as in images and archives.
-
-    UTF-16 is read by its byte order mark; without one NULs are left out, for its letters stay then.
-    """
-    raw = bytes(data)
-    mark = raw[:2] in (BOM_UTF16_LE, BOM_UTF16_BE)
-    text = raw.decode("utf-16", "replace") if mark else raw.replace(b"\0", b"").decode(errors="replace")
-    return None if 3 * len(_INVALID.sub("", text)) < 2 * len(text) else text
 
 
 def _children(value: object) -> Mapping[Any, Any] | None:
@@ -256,7 +289,8 @@ def _rewrite(text: str, changes: Sequence[tuple[Leaf, str]]) -> str:
     """The new text, or the JSON text with some strings replaced."""
     if changes[0][0].end == 0:
         return changes[0][1]
-    for leaf, new in sorted(changes, key=lambda change: -change[0].start):
+    first = {leaf.start: (leaf, new) for leaf, new in reversed(changes)}
+    for leaf, new in sorted(first.values(), key=lambda change: -change[0].start):
         written = json.dumps(new, ensure_ascii=text[leaf.start : leaf.end].isascii())
         text = text[: leaf.start] + written + text[leaf.end :]
     return text

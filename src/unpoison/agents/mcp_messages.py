@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import logging
 import re
-from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path as FilePath
 from typing import Any
 
-from unpoison.agents.leaves import Path, decoded, words_of
+from unpoison.agents.leaves import UNREAD, Path, words_of
 from unpoison.agents.mcp_calls import CallGate
 from unpoison.agents.policy import ToolPolicy
 from unpoison.agents.screening import ScreenedResult, ToolCut, screen_tool_result
@@ -62,24 +61,7 @@ FLAG = ToolPolicy({"*": {"action": "flag", "threshold": STRONG}})
 
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")
 _METHOD = re.compile(r"[A-Za-z0-9_\-./$]{1,128}")
-_PICTURE = re.compile(r"data:image/[a-z+.\-]{1,40};base64,[A-Za-z0-9+/]*+={0,2}")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]*+={0,2}\s*+")
 _MIME = re.compile(r"[\w.+\-]{1,64}/[\w.+\-]{1,64}(?:; ?[\w\-]{1,32}=[\w\-]{1,32})?")
-_PRINTED = re.compile(rb"[\t\n\r -~]{24,}")
-"""A text between binary data."""
-
-MAX_PRINTED = 200_000
-"""Characters of the texts in one binary file that are read."""
-
-_SHOWN = re.compile(
-    rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF.{4}(?:WEBP|WAVE|AVI )|BM.{4}\0{4}|II\*\0|MM\0\*|\0\0[\x01\x02]\0"
-    rb"|.{4}ftyp|ID3|\xff[\xe2\xe3\xf1-\xf3\xf9-\xfb]|OggS|fLaC|FORM.{4}AIF|\x1aE\xdf\xa3|%PDF-",
-    re.DOTALL,
-)
-"""Beginnings of pictures, sounds, films and PDF files. A host may unpack or decode anything else for the model."""
-
-UNREAD = "[unpoison] A file of a type that is not screened was removed."
-
 
 _log = logging.getLogger("unpoison.agents")
 
@@ -242,8 +224,8 @@ class McpGate:
         """The screened value, with the text files in it, which are judged together."""
         arguments = params.get("arguments") if isinstance(params.get("arguments"), dict) else params
         skip = _Opaque(value, name, self.choices.get(name, frozenset()))
-        both = {"value": value, "files": skip.texts}  # which are collected before they are read
-        screened = screen_tool_result(name, both, policy=self.policy, arguments=arguments, skip=skip)
+        both = {"value": value, "names": skip.names}  # which are collected before they are read
+        screened = screen_tool_result(name, both, policy=self.policy, arguments=arguments, skip=skip, unread=False)
         if screened.changed and any(map(_fixed, screened.cuts)):
             screened = replace(screened, outcome="blocked", reason=max(filter(_fixed, screened.cuts)).reason)
             screened = replace(screened, value=screened.line)
@@ -252,15 +234,12 @@ class McpGate:
         if screened.blocked:
             return screened
         self.calls.seen.add_result(name, screened.value, arguments)
-        screened = replace(screened, value=screened.value["value"])
-        if not skip.unread or self.policy.settings(name).action in ("keep", "flag"):
-            return screened
-        reason = Reason.of("tool.unread")
-        _log.info("%s: %s", safe_name(name), reason.unquoted)
-        new = screened.value
-        for path in skip.unread:
-            new = _without_file(new, path)
-        return replace(screened, value=new, outcome="redacted", reason=reason)
+        new = screened.value["value"]
+        for cut in screened.cuts:
+            of_block = cut.path[1] != "structuredContent" and cut.path[-1] in ("blob", "data")
+            if of_block and cut.reason.code == "tool.unread":
+                new = _with_text(new, cut.path[1:-1])
+        return replace(screened, value=new)
 
 
 def _envelope(message: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -271,33 +250,32 @@ def _envelope(message: dict[str, Any], names: Collection[str]) -> dict[str, Any]
 
 
 def _fixed(cut: ToolCut) -> bool:
-    """Whether a finding stands where nothing can be cut out: in a file in base64 or in a field of the protocol."""
-    if cut.path[0] == "files":
+    """Whether a finding stands where nothing can be cut out: in a name in a list or in a field of the protocol."""
+    if cut.path[0] == "names":
         return cut.reason.code != "tool.hidden"
     return "structuredContent" not in cut.path and not FIXED.isdisjoint(cut.path[-2:])
 
 
-def _without_file(value: Any, path: Path) -> Any:
-    """A copy of a value with a sentence in the place of the file at a path."""
-    if not path and "blob" in value:
-        return {**{key: held for key, held in value.items() if key != "blob"}, "mimeType": "text/plain", "text": UNREAD}
-    if not path:
+def _with_text(value: Any, path: Path) -> Any:
+    """A copy of a value in which what held a file that was removed, at a path, holds a text."""
+    if path:
+        new = list(value) if isinstance(value, list) else dict(value)
+        new[path[0]] = _with_text(value[path[0]], path[1:])
+        return new
+    if value.get("blob") != UNREAD:
         return {"type": "text", "text": UNREAD}
-    new = list(value) if isinstance(value, list) else dict(value)
-    new[path[0]] = _without_file(value[path[0]], path[1:])
-    return new
+    return {**{key: held for key, held in value.items() if key != "blob"}, "mimeType": "text/plain", "text": UNREAD}
 
 
 class _Opaque:
-    """Decides whether a field is an image, audio or blob in base64, or is not shown to a model.
+    """Decides whether a field is not shown to a model.
 
     Attributes:
-        texts: Text files, which hosts decode for the model.
-        unread: Where files are that are neither text nor `_SHOWN`.
+        names: Those in lists, as sentences.
     """
 
     def __init__(self, value: Any, method: str, choices: frozenset[str]) -> None:
-        self.texts, self.unread = list[str](), list[Path]()
+        self.names = list[str]()
         self._choices, self._lists = choices, method.endswith("/list")
         asks = isinstance(value, dict) and value.get("resultType") == "input_required"
         self._opaque = OPAQUE if asks else ()
@@ -315,23 +293,8 @@ class _Opaque:
         elif key == "mimeType":
             return _MIME.fullmatch(value) is not None
         if self._lists and key == "name":
-            self.texts.append(words_of(value))
-        if not (key == "blob" or (key == "data" and holder.get("type") in ("image", "audio"))):
-            return len(path) == 1 and key in self._opaque
-        data = _file_of(value)
-        if (text := decoded(data)) is None and not _SHOWN.match(data):
-            self.unread += [] if path[1:2] == ("structuredContent",) else [path[1:]]
-        elif text is None and key == "blob":  # some hosts pass a file on as text
-            text = b"\n".join(_PRINTED.findall(data.replace(b"\0", b""))).decode("ascii")[:MAX_PRINTED]
-        self.texts += [text] if text else []
-        return _BASE64.fullmatch(value) is not None
-
-
-def _file_of(encoded: str) -> bytes:
-    """The content of a base64 file; what is not of the alphabet is left out, and what is too short at the end."""
-    written = re.sub(r"[^A-Za-z0-9+/]", "", encoded.replace("-", "+").replace("_", "/"))
-    written = written[:-1] if len(written) % 4 == 1 else written
-    return b64decode(written + "=" * (-len(written) % 4))
+            self.names.append(words_of(value))
+        return len(path) == 1 and key in self._opaque
 
 
 def _choices(tool: Any) -> Iterator[str]:
@@ -347,13 +310,8 @@ def _choices(tool: Any) -> Iterator[str]:
 
 def _suspicion(value: Any) -> Reason | None:
     """The finding in a tool definition, in which nothing can be cut."""
-    screened = screen_tool_result("tools/list", value, policy=FLAG, skip=_is_icon)
+    screened = screen_tool_result("tools/list", value, policy=FLAG)
     return None if screened.outcome == "passed" else screened.reason
-
-
-def _is_icon(path: Path, holder: Mapping[str, Any], key: str) -> bool:
-    value = holder[key]
-    return path[:1] == ("icons",) and key == "src" and isinstance(value, str) and _PICTURE.fullmatch(value) is not None
 
 
 def _halves(tools: list[Any]) -> dict[int, Reason]:

@@ -32,7 +32,7 @@ from unpoison.agents.mcp_servers import (
     error_reply,
     key_of,
     parse,
-)
+)  # fmt: skip
 from unpoison.errors import InputError
 from unpoison.utils.checks import at_least, within
 from unpoison.utils.threads import on_thread
@@ -77,9 +77,8 @@ class ProxyBounds:
     def __post_init__(self) -> None:
         at_least("message_bytes", self.message_bytes, 1_024)
         within("seconds", self.seconds, 0.001, 86_400.0)
-        at_least("bad_messages", self.bad_messages, 1)
-        at_least("pending", self.pending, 1)
-        at_least("screened", self.screened, 1)
+        for name in ("bad_messages", "pending", "screened"):
+            at_least(name, getattr(self, name), 1)
 
 
 class _Pending(NamedTuple):

@@ -21,19 +21,9 @@ from unpoison.utils.extras import require
 from unpoison.utils.plain_text import excerpt
 
 __all__ = [
-    "CHUNK",
-    "HttpServer",
-    "Key",
-    "MessageLines",
-    "Server",
-    "StdioServer",
-    "TooLong",
-    "dump",
-    "error_reply",
-    "key_of",
-    "list_tools",
-    "parse",
-]
+    "CHUNK", "HttpServer", "Key", "MessageLines", "Server", "StdioServer", "TooLong", "dump", "error_reply", "key_of",
+    "list_tools", "parse",
+]  # fmt: skip
 
 Key = tuple[str, Any]
 """An id with its type: 1 and "1" are two."""

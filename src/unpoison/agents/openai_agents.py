@@ -22,7 +22,7 @@ from agents import (
     ToolInputGuardrailData,
     ToolOutputGuardrail,
     ToolOutputGuardrailData,
-)
+)  # fmt: skip
 from pydantic_core import to_jsonable_python
 
 from unpoison.agents.arguments import Conversation, HistoryEvent, mode_of, refusal, replay, write_down

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from unpoison.agents.leaves import Leaf, Path, Skip, TooMuchError, is_blob, put_texts, show_path, texts_of
+from unpoison.agents.leaves import UNREAD, Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.injections import DETECTOR, STRONG
@@ -28,7 +28,7 @@ from unpoison.injections.redaction import (
     parts_of,
     reading_of,
     redact,
-)
+)  # fmt: skip
 from unpoison.sources.trust import Level, trust
 from unpoison.text.canonical import canonical_lines
 from unpoison.utils.plain_text import excerpt
@@ -93,7 +93,7 @@ class ScreenedResult:
         source: Its source; None if unknown.
         level: Trust in the source (`sources.trust.Level`).
         trust: The weight of that level, in [0, 1].
-        notes: What was not screened: bytes, and injections beyond certain signs where onnxruntime is missing.
+        notes: What was not screened: files, and injections beyond certain signs where onnxruntime is missing.
     """
 
     tool: str
@@ -119,7 +119,7 @@ class ScreenedResult:
     @property
     def line(self) -> str:
         """One line for the reader of the result, without quotations; empty without a finding."""
-        injected = sum(cut.reason.code != "tool.hidden" for cut in self.cuts)
+        injected = sum(cut.reason.code not in ("tool.hidden", "tool.unread") for cut in self.cuts)
         if self.outcome == "blocked":
             return f"[unpoison] The result of {excerpt(self.tool)} was blocked: it {self.reason.unquoted}."
         if not injected:
@@ -155,6 +155,7 @@ def screen_tool_result(
     arguments: Mapping[str, Any] | None = None,
     source: str | None = None,
     skip: Skip | None = None,
+    unread: bool = True,
 ) -> ScreenedResult:
     """Screen a tool result before the agent reads it.
 
@@ -165,7 +166,8 @@ def screen_tool_result(
         policy: A `ToolPolicy`, or settings by tool; by default injections are redacted and hidden characters cut.
         arguments: The call's arguments, for a `source` such as "{url}".
         source: The source of the result; overrides the policy.
-        skip: Whether to ignore the value of a key, such as an image in base64.
+        skip: Whether to ignore the value of a key.
+        unread: Whether a file passes that is neither read nor a picture, sound, film or PDF file.
 
     Returns:
         The result as the agent may read it; a harmless one is the same object.
@@ -184,36 +186,40 @@ def screen_tool_result(
     if settings.action == "keep":
         return fresh
     try:
-        leaves, binary = texts_of(result, skip)
+        leaves, files = texts_of(result, skip)
     except TooMuchError as error:
         return _block(fresh, Reason.of("tool.too_much", what=str(error)))
-    notes = [f"not looked into: the bytes at {show_path(path)}" for path in binary[:10]]
+    notes = [f"not looked into: the {leaf.kind} at {show_path(leaf.path)}" for leaf in files[:10]]
     notes += [DETECTOR.note] if DETECTOR.note else []
-    return replace(_decide(fresh, leaves, settings), notes=tuple(notes))
+    removed = [] if unread or settings.action == "flag" else [leaf for leaf in files if leaf.file and leaf.file.unread]
+    return replace(_decide(fresh, leaves, removed, settings), notes=tuple(notes))
 
 
-def _decide(fresh: ScreenedResult, leaves: Sequence[Leaf], settings: ToolSettings) -> ScreenedResult:
-    """Apply the settings to the texts. A finding in a key blocks the whole result."""
-    hidden = [hidden_parts(leaf.text) for leaf in leaves]
+def _decide(
+    fresh: ScreenedResult, leaves: Sequence[Leaf], removed: Sequence[Leaf], settings: ToolSettings
+) -> ScreenedResult:
+    """Apply the settings to the texts. A finding in a key or between binary data blocks the whole result."""
+    hidden = [[] if leaf.lossy else hidden_parts(leaf.text) for leaf in leaves]
     found = _injected(leaves, settings.threshold)
     touched = sorted({i for i, parts in enumerate(hidden) if parts} | set(found))
-    if not touched:
+    if not touched and not removed:
         return fresh
-    cuts, changes = list[ToolCut](), list[tuple[Leaf, str]]()
+    cuts = [ToolCut(leaf.path, 0, len(leaf.text), Reason.of("tool.unread"), 0.0) for leaf in removed]
+    changes = [(leaf, UNREAD) for leaf in removed]
     for i in touched:
         text, own = leaves[i].text, found.get(i)
         if own is None:
             new, parts = RedactedText(cut(text, [], hidden[i]), tuple(hidden[i]))
         else:
             new, parts = redact(text, settings.threshold, hidden[i])
-            if own.whole or len(parts) == len(hidden[i]):  # what has no place of its own goes as a whole
+            if own.whole or leaves[i].whole or len(parts) == len(hidden[i]):  # it has no place of its own
                 new, parts = RedactedText(MARK, (RedactedPart(0, len(text), own.probability, own.reason), *hidden[i]))
         cuts += [ToolCut(leaves[i].path, part.start, part.end, part.reason, part.probability) for part in sorted(parts)]
         if new != text and settings.action != "flag":
-            changes.append((leaves[i], new))
+            changes.append((leaves[i], file.written(new) if (file := leaves[i].file) else new))
     reason = _main_reason(cuts)
     whole = replace(fresh, cuts=tuple(cuts), reason=reason)
-    if (found and settings.action == "block") or any(leaf.key for leaf, _ in changes):
+    if (found and settings.action == "block") or any(leaf.fixed for leaf, _ in changes[len(removed) :]):
         return _block(whole, reason)
     if not changes:
         return replace(whole, outcome="flagged")
@@ -318,9 +324,6 @@ def _block(fresh: ScreenedResult, reason: Reason) -> ScreenedResult:
     return replace(refused, value=refused.line)
 
 
-BLOB_FIELDS = frozenset({"base64", "base64_image", "blob", "data", "file_data", "image_url", "url"})
-
-
 class ToolScreener:
     """Screens the results of tools by one policy, and fails closed.
 
@@ -343,7 +346,7 @@ class ToolScreener:
         of the result.
         """
         try:
-            found = screen_tool_result(tool, result, query, policy=self.policy, arguments=arguments, skip=_is_blob)
+            found = screen_tool_result(tool, result, query, policy=self.policy, arguments=arguments)
         except Exception as error:  # fail closed: nothing passes unscreened
             found = ScreenedResult(tool, None, "blocked", (), Reason.of("tool.failed", kind=type(error).__name__))
             found = replace(found, value=found.line)
@@ -364,8 +367,3 @@ def with_line(screened: ScreenedResult) -> Any:
     if screened.blocked or not line or not isinstance(value, str) or value.endswith(line):
         return value
     return f"{value}\n\n{line}"
-
-
-def _is_blob(path: Path, holder: Mapping[str, Any], key: str) -> bool:
-    """Whether a field is a file in base64."""
-    return key in BLOB_FIELDS and isinstance(holder[key], str) and is_blob(holder[key])

@@ -8,19 +8,19 @@ from __future__ import annotations
 import codecs
 import re
 from base64 import b64decode
-from binascii import Error
 from collections.abc import Callable
 
 from unpoison.text.alignment import UNTRACED, Edits
 from unpoison.text.invisible import MESSAGE
 from unpoison.text.tokens import ENGLISH_318
 
-__all__ = ["decode_text"]
+__all__ = ["decode_text", "octets_of"]
 
 MIN_RUN_CHARS = 24
 """Minimum characters of a message in base64 or hexadecimal digits."""
 
 BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{MIN_RUN_CHARS // 2},}}(?![0-9A-Za-z])")
 
 ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|=([0-9A-F]{2})|\\(1[0-7]{2})")
@@ -138,11 +138,14 @@ def _unescape(run: str) -> str | None:
 def _of_base64(run: str) -> str | None:
     if run.isalpha() and (run.islower() or run.isupper()):
         return None
-    body = run.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return _decode_octets(b64decode(body[: len(body) - (len(body) % 4 == 1)] + "=" * (-len(body) % 4)))
-    except Error:
-        return None
+    return _decode_octets(octets_of(run))
+
+
+def octets_of(encoded: str) -> bytes:
+    """The octets of base64; what is not of the alphabet is left out, and what is too short at the end."""
+    body = _NOT_BASE64.sub("", encoded.replace("-", "+").replace("_", "/"))
+    body = body[: len(body) - (len(body) % 4 == 1)]
+    return b64decode(body + "=" * (-len(body) % 4))
 
 
 def _of_hexadecimal(run: str) -> str | None:

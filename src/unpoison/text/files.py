@@ -1,0 +1,169 @@
+"""Files written as bytes, in base64, in hexadecimal digits or as a data URL, which programs decode for a model.
+
+A text is read in every encoding that a program may take it for. A picture, sound, film or PDF file is known by its
+structure and by what it is said to be; any other file is unread. Text in pixels, in sounds and in packed parts is out
+of reach.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from unpoison.text.decoding import octets_of
+
+__all__ = ["MEDIA", "MIN_CHARS", "TEXT", "File", "file_of", "is_base64", "text_of"]
+
+TEXT, SHOWN, PDF = (
+    "text",
+    "picture, sound or film, whose text is not read,",
+    "PDF file, whose packed parts are not read,",
+)
+PACKED, UNKNOWN = "packed file", "file of an unknown type"
+
+ENCODINGS = (
+    "cp1252", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "cp037", "cp1251", "koi8-r", "cp1253", "cp1255",
+    "cp1256", "iso2022_jp", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr",
+)  # fmt: skip
+"""What a text that is no UTF-8 is read as; cp037 is EBCDIC."""
+
+MIN_CHARS, LONG = 64, 1_000
+"""Characters from which base64 in any field is a file, and from which it is no text as it stands."""
+
+MAX_TEXT, MAX_PRINTED = 4_000_000, 200_000
+"""Bytes of a file that is read in other encodings than UTF-8; characters between binary data that are read."""
+
+MEDIA = ("image", "audio", "video")
+ANY = ("", "file", "application/octet-stream", "binary/octet-stream")
+
+_URL = re.compile(r"\s*data:([^,;]{0,100})[^,]{0,200};\s*base64\s*,", re.IGNORECASE)
+_BASE64 = re.compile(r"\s*+(?:[A-Za-z0-9+/_-]{16,}+\s++)*+[A-Za-z0-9+/_-]*+\s*+={0,2}+\s*+")
+_HEXADECIMAL = re.compile(r"\s*+(?:0x)?(?:[0-9A-Fa-f]{2}\s*+)++")
+_NOT_UTF8 = re.compile("[\ufffd\x01-\x08\x0e-\x1f]+")
+_CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ue000-\uf8ff\ufffd]")
+_SAID = re.compile(r"[\w\s\x20-\x7e\u2010-\u2026\u3000-\u301f\uff00-\uff20]+")
+_PRINTED = re.compile(rb"[\t\n\r -~]{24,}")
+"""A text between binary data."""
+
+_EBCDIC = bytes(ord(said) if said.isascii() and (said.isalnum() or said in " .,;:!?'\"()-@/") else 0
+                for said in bytes(range(256)).decode("cp037"))  # fmt: skip
+
+_SHOWN = re.compile(
+    rb"\x89PNG\r\n\x1a\n\0{3}\rIHDR.*IEND\xaeB`\x82|\xff\xd8\xff.*\xff\xd9|GIF8[79]a.*;\0{0,9}\Z|BM.{4}\0{4}|\0.{3}ftyp"
+    rb"|RIFF.{4}(?:WEBPVP8|WAVE|AVI LIST)|ID3[\2-\4]|OggS\0|fLaC\0|FORM.{4}AIF|\x1aE\xdf\xa3.{1,40}(?:webm|matroska)",
+    re.DOTALL,
+)
+_SHOWN_IF_SAID = re.compile(rb"II\*\0|MM\0\*|\0\0[\1\2]\0|\xff[\xe2\xe3\xf1-\xf3\xf9-\xfb]|\x1aE\xdf\xa3")
+"""Beginnings that any file may have."""
+
+_PACKED = re.compile(rb"PK\x03\x04|\x1f\x8b\x08|BZh[1-9]1AY|\xfd7zXZ\0|7z\xbc\xaf|\(\xb5/\xfd")
+_PDF_END = re.compile(rb"startxref\s{1,9}\d{1,12}\s{1,9}%%EOF")
+
+
+class File(NamedTuple):
+    """A file in a result.
+
+    Attributes:
+        kind: What it is.
+        texts: What a text says, in each encoding that it may have; of another file what is printed in it.
+        unread: Whether it is said to be a file, and is neither read nor shown.
+        plain: Whether it is also read as it stands.
+        written: A text in the place of it: in its encoding, its base64 and its data URL.
+    """
+
+    kind: str
+    texts: tuple[str, ...]
+    unread: bool
+    plain: bool
+    written: Callable[[str], str]
+
+
+def file_of(value: str | bytes, said: str | None) -> File | None:
+    """The file that a value is; None if it is none.
+
+    Args:
+        value: Bytes, or a text.
+        said: The MIME type that is said of it, or one of `MEDIA`; "" if it is said to be a file; None if nothing is.
+
+    Complexity: O(n) time for n characters.
+    """
+    if isinstance(value, bytes):
+        return _made(value, said or "", said is not None, bytes.decode)._replace(written=str)
+    url = _URL.match(value)
+    body, head = (value[url.end() :], url[0]) if url else (value, "")
+    said = url[1].strip().lower() if url and said not in MEDIA else said
+    exact = is_base64(body)
+    if said is None and (len(value) < MIN_CHARS or not (exact or _HEXADECIMAL.fullmatch(body))):
+        return None
+    found = _made(octets_of(body), said or "", said is not None, lambda data: head + b64encode(data).decode())
+    if not head and len(body) >= MIN_CHARS and _HEXADECIMAL.fullmatch(body):
+        inner = _made(bytes.fromhex(body.strip().removeprefix("0x")), said or "", False, bytes.hex)
+        if inner.kind == TEXT:
+            found = inner._replace(texts=inner.texts + (found.texts if found.kind == TEXT else ()))
+    if said is None and found.kind != TEXT and len(value) < LONG:
+        return None
+    return found._replace(plain=not exact or (said is None and len(value) < LONG))
+
+
+def is_base64(text: str) -> bool:
+    """Whether a text is base64, in one line or wrapped."""
+    return _BASE64.fullmatch(text) is not None
+
+
+def text_of(data: bytes) -> str | None:
+    """Bytes as UTF-8 without NULs, even if some are invalid; None if over a third are, as in images and archives."""
+    text = data.replace(b"\0", b"").decode(errors="replace")
+    return None if 3 * len(_NOT_UTF8.sub("", text)) < 2 * len(text) else text
+
+
+def _made(data: bytes, said: str, sure: bool, write: Callable[[bytes], str]) -> File:
+    kind = _kind(data, said)
+    readings = dict(_readings(data, kind))
+    if readings and kind not in (SHOWN, PDF):
+        name = next(iter(readings)) if len(readings) == 1 else "utf-8"
+        return File(TEXT, tuple(readings.values()), False, False, lambda text: write(text.encode(name, "replace")))
+    if not readings and not (said in MEDIA and kind == SHOWN):
+        readings = {"ascii": _printed(data.replace(b"\0", b"")), "cp037": _printed(data.translate(_EBCDIC))}
+    return File(kind, tuple(filter(None, readings.values())), sure and kind in (PACKED, UNKNOWN), False, str)
+
+
+def _printed(data: bytes) -> str:
+    """The texts between binary data, of which some hosts show everything."""
+    return b"\n".join(_PRINTED.findall(data)).decode("ascii")[:MAX_PRINTED]
+
+
+def _kind(data: bytes, said: str) -> str:
+    """What a binary file is; one that is said to be something else is unknown, for a host may believe that."""
+    media = said.startswith(MEDIA) or said in ("application/ogg", "application/mp4")
+    if (media or said in ANY) and (_SHOWN.match(data) or (media and _SHOWN_IF_SAID.match(data))):
+        return SHOWN
+    if data.startswith(b"%PDF-") and ("pdf" in said or said in ANY) and b" obj" in data:
+        return PDF if _PDF_END.search(data[-4_096:]) else UNKNOWN
+    return PACKED if _PACKED.match(data) else UNKNOWN
+
+
+def _readings(data: bytes, kind: str) -> Iterator[tuple[str, str]]:
+    """Each encoding that bytes may have, and the text; none if they are no text."""
+    plain, bare = text_of(data), data.replace(b"\0", b"")
+    if plain is not None:
+        yield "utf-8", plain
+        if "\ufffd" not in plain and b"\x1b" not in data:
+            return
+        bare = b"\n".join(line for line in bare.split(b"\n") if not line.isascii() or b"\x1b" in line)
+    if kind in (SHOWN, PDF) or len(data) > MAX_TEXT:
+        return
+    found = set[str]()
+    for name in ENCODINGS:
+        with suppress(UnicodeDecodeError):
+            text = (data if name.startswith("utf") else bare).decode(name)
+            if 33 * len(_CONTROL.findall(text)) <= len(text) and 10 * len(_SAID.sub("", text)) <= len(text):
+                found.add(name[:3])
+                yield name, text
+    if "utf" not in found and data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+        yield "utf-16", data.decode("utf-16", "replace")
+    if found and "cp0" not in found and (printed := _printed(data.translate(_EBCDIC))):
+        yield "printed", printed
