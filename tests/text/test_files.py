@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from unpoison.text.files import TEXT, file_of, is_base64, text_of
+from unpoison.text.files import BASE64, TEXT, file_of, text_of
 
 ENGLISH = "The harbour of Varberg was built in 1902, and the city has run it since then."
 RUSSIAN = "Гавань в Варберге была построена в 1902 году, и с тех пор ею управляет город."
@@ -73,7 +73,7 @@ def test_words_tokens_and_bytes_are_told_apart() -> None:
     assert file_of("plainwords", None) is None
     assert file_of(ENGLISH, None) is None
     assert file_of("9f86d081884c7d659a2feaa0c55ad015" * 2, None) is None
-    assert is_base64(f"{'A' * 76}\n" * 3)
-    assert not is_base64("two words")
+    assert BASE64.fullmatch(f"{'A' * 76}\n" * 3)
+    assert not BASE64.fullmatch("two words")
     assert text_of(NOISE) is None
     assert text_of("a\0b".encode("utf-16-le")) == "ab"

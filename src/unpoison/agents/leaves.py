@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
-from unpoison.text.files import MEDIA, MIN_CHARS, TEXT, File, file_of, is_base64, text_of
+from unpoison.text.files import BASE64, MEDIA, MIN_CHARS, TEXT, File, file_of, text_of
 
 __all__ = ["UNREAD", "Leaf", "Path", "TooMuchError", "put_texts", "scalars", "show_path", "texts_of", "words_of"]
 
@@ -73,11 +73,6 @@ class Leaf(NamedTuple):
     def kind(self) -> str:
         """What kind of file it is."""
         return TEXT if self.file is None else self.file.kind
-
-    @property
-    def lossy(self) -> bool:
-        """Whether a file cannot be written anew as it was."""
-        return self.file is not None and (self.whole or self.fixed or "\ufffd" in self.text)
 
     @property
     def fixed(self) -> bool:
@@ -170,7 +165,7 @@ def _said_of(holder: Mapping[Any, Any], key: object) -> str | None:
         return kind
     if key in ENCODED and (mime is not None or "uri" in holder or kind == "file" or len(value) > 2 * MIN_CHARS):
         return mime or ""
-    sure = not isinstance(value, str) or (len(value) >= MIN_CHARS and is_base64(value))
+    sure = not isinstance(value, str) or (len(value) >= MIN_CHARS and BASE64.fullmatch(value))
     return (mime or ("" if kind == "file" else None)) if sure else None
 
 

@@ -199,7 +199,7 @@ def _decide(
     fresh: ScreenedResult, leaves: Sequence[Leaf], removed: Sequence[Leaf], settings: ToolSettings
 ) -> ScreenedResult:
     """Apply the settings to the texts. A finding in a key or between binary data blocks the whole result."""
-    hidden = [[] if leaf.lossy else hidden_parts(leaf.text) for leaf in leaves]
+    hidden = [[] if leaf.file else hidden_parts(leaf.text) for leaf in leaves]
     found = _injected(leaves, settings.threshold)
     touched = sorted({i for i, parts in enumerate(hidden) if parts} | set(found))
     if not touched and not removed:

@@ -38,11 +38,7 @@ ATTACKS = {
 }
 """What is planted, in words. The laboratory writes it."""
 
-OWNERS = {
-    "one": "from one new source",
-    "several": "from three new sources",
-    "own": "in a source of your own",
-}
+OWNERS = {"one": "from one new source", "several": "from three new sources", "own": "in a source of your own"}
 """Whose the planted texts are. `own`: the source of the true passage, by somebody with write access."""
 
 MAX_FINDINGS = 10

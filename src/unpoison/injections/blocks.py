@@ -18,14 +18,8 @@ from unpoison.text.markup import KINDS
 from unpoison.text.sentences import around
 
 __all__ = [
-    "behind_key",
-    "elements_to_their_end",
-    "is_payload",
-    "quotation_around",
-    "together",
-    "under_voice",
-    "value_end",
-]
+    "behind_key", "elements_to_their_end", "is_payload", "quotation_around", "together", "under_voice", "value_end",
+]  # fmt: skip
 
 MAX_BEGINNING = 10_000
 """Characters of a text that say whether its blocks are lines."""

@@ -29,15 +29,9 @@ if TYPE_CHECKING:
     from unpoison.models.requests import Flow
 
 __all__ = [
-    "MIN_WORDS",
-    "Injections",
-    "WithoutInjections",
-    "harmless",
-    "hidden_spans",
-    "injection_spans",
-    "injections_in",
+    "MIN_WORDS", "Injections", "WithoutInjections", "harmless", "hidden_spans", "injection_spans", "injections_in",
     "without_injections",
-]
+]  # fmt: skip
 
 MAX_CUTS = 8
 """Rounds of cutting in one passage; a passage that still holds an injection is dropped."""

@@ -20,21 +20,9 @@ from typing import IO, Any, NoReturn, Protocol
 from unpoison.errors import InputError, clip
 
 __all__ = [
-    "CHUNK",
-    "CONTAINER",
-    "KEY",
-    "MAX_LINE",
-    "FileRow",
-    "Source",
-    "count_values",
-    "csv_lines",
-    "dialect",
-    "json_line",
-    "line_text",
-    "looks_like_csv",
-    "parse_json",
-    "read_line",
-]
+    "CHUNK", "CONTAINER", "KEY", "MAX_LINE", "FileRow", "Source", "count_values", "csv_lines", "dialect", "json_line",
+    "line_text", "looks_like_csv", "parse_json", "read_line",
+]  # fmt: skip
 
 MAX_LINE = 256 * 2**20
 """Maximum bytes of one line: room for 5,000 passages with embeddings."""

@@ -20,8 +20,7 @@ from unpoison.utils.plain_text import encodable
 from unpoison.utils.processes import Remade
 
 __all__ = [
-    "NamedModel", "checkpoint_errors", "from_disk", "in_batches", "load_pretrained", "model_name", "sigmoid",
-    "softmax",
+    "NamedModel", "checkpoint_errors", "from_disk", "in_batches", "load_pretrained", "model_name", "sigmoid", "softmax",
 ]  # fmt: skip
 
 

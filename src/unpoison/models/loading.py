@@ -25,8 +25,7 @@ from unpoison.utils.threads import on_thread
 
 __all__ = [
     "FunctionGenerator", "GeneratorFunction", "answer_judge", "as_generator", "best_reader", "can_write",
-    "load_best_reader", "load_cross_encoder", "load_encoder", "load_generator", "load_models", "load_nli",
-    "weights_of",
+    "load_best_reader", "load_cross_encoder", "load_encoder", "load_generator", "load_models", "load_nli", "weights_of",
 ]  # fmt: skip
 
 T = TypeVar("T")

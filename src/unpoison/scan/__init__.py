@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from unpoison.scan.findings import Finding, Scan
     from unpoison.scan.scanner import scan
 
-_HOMES = {
-    "documents": "Document",
-    "findings": "Finding Scan Span",
-    "scanner": "scan",
-}
+_HOMES = {"documents": "Document", "findings": "Finding Scan Span", "scanner": "scan"}
 
 __all__ = ["Document", "Finding", "Scan", "Span", "scan"]
 

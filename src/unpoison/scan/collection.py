@@ -101,11 +101,7 @@ def collect_documents(values: Iterable[object]) -> ScanCollection:
     documents = tuple(documents_of(values))
     units = tuple(unit for number, document in enumerate(documents) for unit in units_of(document, number))
     return ScanCollection(
-        documents,
-        units,
-        tuple(map(probe, units)),
-        table(unit.text for unit in units),
-        _notes(documents),
+        documents, units, tuple(map(probe, units)), table(unit.text for unit in units), _notes(documents)
     )
 
 

@@ -18,8 +18,7 @@ from unpoison.text.analysis import english_stem
 from unpoison.text.tokens import ENGLISH_318
 
 __all__ = [
-    "NEAREST", "Terms", "by_words", "likeness", "rarest", "stem_codes", "table", "unit_length",
-    "weigh_stems",
+    "NEAREST", "Terms", "by_words", "likeness", "rarest", "stem_codes", "table", "unit_length", "weigh_stems",
 ]  # fmt: skip
 
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")

@@ -32,23 +32,9 @@ from unpoison.scan.neighbours import Positions, stem_codes
 from unpoison.text.analysis import each, words_of
 
 __all__ = [
-    "CLAIM",
-    "COLUMNS",
-    "MIN_STYLE",
-    "TOO_FEW",
-    "WEIGHED",
-    "Imperatives",
-    "ScreeningOdds",
-    "claims",
-    "imperative_signs",
-    "injection_suspicion",
-    "invention_odds",
-    "signs",
-    "strengths",
-    "supported",
-    "weigh",
-    "within_reach",
-]
+    "CLAIM", "COLUMNS", "MIN_STYLE", "TOO_FEW", "WEIGHED", "Imperatives", "ScreeningOdds", "claims", "imperative_signs",
+    "injection_suspicion", "invention_odds", "signs", "strengths", "supported", "weigh", "within_reach",
+]  # fmt: skip
 
 Matrix = NDArray[np.float64]
 

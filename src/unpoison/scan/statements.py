@@ -162,10 +162,7 @@ class Suspect:
 
 
 def suspects_among(
-    question: str,
-    answers: Sequence[str],
-    documents: Mapping[str, str],
-    right: Sequence[str] = (),
+    question: str, answers: Sequence[str], documents: Mapping[str, str], right: Sequence[str] = ()
 ) -> list[Suspect]:
     """Documents by how explicitly they state a wrong answer; equal ones in their order.
 

@@ -62,11 +62,7 @@ def create_app(
     if not isinstance(choices, Mapping) or not choices:
         raise OptionError(f"defenses must map names to defenses, such as {{'guard': Guard()}}, got {clip(choices)}")
     limits, metrics = bounds or Bounds(), Metrics()
-    admission = Admission(
-        body=limits.body,
-        hosts=hosts,
-        keys=Keys.of(keys) if isinstance(keys, str) else keys,
-    )
+    admission = Admission(body=limits.body, hosts=hosts, keys=Keys.of(keys) if isinstance(keys, str) else keys)
     service = ScreeningService(
         choices=dict(choices),
         bounds=limits,

@@ -29,10 +29,7 @@ __all__ = ["load_examples", "router"]
 MAX_CARDS = 50
 """Maximum number of passages on the page."""
 
-ASSETS = {
-    "page.css": "text/css",
-    "playground.js": "text/javascript",
-}
+ASSETS = {"page.css": "text/css", "playground.js": "text/javascript"}
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

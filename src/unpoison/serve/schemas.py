@@ -25,12 +25,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 __all__ = [
-    "AnswerRequest",
-    "DocumentsRequest",
-    "PlayRequest",
-    "ScreenRequest",
-    "TextsRequest",
-]
+    "AnswerRequest", "DocumentsRequest", "PlayRequest", "ScreenRequest", "TextsRequest",
+]  # fmt: skip
 
 
 def _no_other_kind(value: Any) -> Any:
@@ -80,9 +76,7 @@ class PassageIn(BaseModel):
     model_config = ConfigDict(
         extra="allow",
         title="Passage",
-        json_schema_extra={
-            "anyOf": [{"required": [name], "properties": {name: {"type": "string"}}} for name in TEXTS],
-        },
+        json_schema_extra={"anyOf": [{"required": [name], "properties": {name: {"type": "string"}}} for name in TEXTS]},
     )
 
     text: str | None = Field(None, description="`content` and `page_content` are read too.")
@@ -119,9 +113,7 @@ def _form(value: object) -> str | None:
 PassageOrText = Annotated[
     Annotated[str, Tag("<string>")] | Annotated[PassageIn, Tag("<object>")],
     Discriminator(
-        _form,
-        custom_error_type="passage_type",
-        custom_error_message="Input should be a text, or an object with 'text'",
+        _form, custom_error_type="passage_type", custom_error_message="Input should be a text, or an object with 'text'"
     ),
 ]
 Passages = Annotated[list[PassageOrText], Field(fail_fast=True)]

@@ -29,13 +29,8 @@ from unpoison.serve.telemetry import LogRecord, Metrics
 from unpoison.serve.work import Work
 
 __all__ = [
-    "OnPoison",
-    "Preview",
-    "ScreeningService",
-    "ServiceOfRequest",
-    "generator_of",
-    "query_of",
-]
+    "OnPoison", "Preview", "ScreeningService", "ServiceOfRequest", "generator_of", "query_of",
+]  # fmt: skip
 
 
 log = logging.getLogger("unpoison.service")
@@ -118,11 +113,7 @@ class ScreeningService:
         return screening, list(found.calls)
 
     async def rerank(
-        self,
-        request: Request,
-        defense: Defense,
-        query: Query,
-        documents: Sequence[str | PassageIn],
+        self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]
     ) -> Screening | None:
         """`screen`; in monitor mode every failure of ours returns None, so that no traffic breaks.
 

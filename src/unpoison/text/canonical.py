@@ -22,8 +22,7 @@ from unpoison.text.invisible import blanks, compose_nfkc, hidden_words, invisibl
 from unpoison.text.markup import entities, strip_comments, tags, unmarkable
 
 __all__ = [
-    "MARK", "MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical", "canonical_lines", "redact_text",
-    "redact_with_trace",
+    "MARK", "MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical", "canonical_lines", "redact_text", "redact_with_trace",
 ]  # fmt: skip
 
 MAX_TEXT_CHARS = 1_000_000

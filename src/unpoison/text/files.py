@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from unpoison.text.decoding import octets_of
 
-__all__ = ["MEDIA", "MIN_CHARS", "TEXT", "File", "file_of", "is_base64", "text_of"]
+__all__ = ["BASE64", "MEDIA", "MIN_CHARS", "TEXT", "File", "file_of", "text_of"]
 
 TEXT, SHOWN, PDF = (
     "text",
@@ -25,10 +25,8 @@ TEXT, SHOWN, PDF = (
 )
 PACKED, UNKNOWN = "packed file", "file of an unknown type"
 
-ENCODINGS = (
-    "cp1252", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "cp037", "cp1251", "koi8-r", "cp1253", "cp1255",
-    "cp1256", "iso2022_jp", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr",
-)  # fmt: skip
+ENCODINGS = ("cp1252", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "cp037", "cp1251", "koi8-r", "cp1253",
+             "cp1255", "cp1256", "iso2022_jp", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr")  # fmt: skip
 """What a text that is no UTF-8 is read as; cp037 is EBCDIC."""
 
 MIN_CHARS, LONG = 64, 1_000
@@ -37,11 +35,12 @@ MIN_CHARS, LONG = 64, 1_000
 MAX_TEXT, MAX_PRINTED = 4_000_000, 200_000
 """Bytes of a file that is read in other encodings than UTF-8; characters between binary data that are read."""
 
-MEDIA = ("image", "audio", "video")
-ANY = ("", "file", "application/octet-stream", "binary/octet-stream")
+MEDIA, ANY = ("image", "audio", "video"), ("", "file", "application/octet-stream", "binary/octet-stream")
+
+BASE64 = re.compile(r"\s*+(?:[A-Za-z0-9+/_-]{16,}+\s++)*+[A-Za-z0-9+/_-]*+\s*+={0,2}+\s*+")
+"""In one line or wrapped."""
 
 _URL = re.compile(r"\s*data:([^,;]{0,100})[^,]{0,200};\s*base64\s*,", re.IGNORECASE)
-_BASE64 = re.compile(r"\s*+(?:[A-Za-z0-9+/_-]{16,}+\s++)*+[A-Za-z0-9+/_-]*+\s*+={0,2}+\s*+")
 _HEXADECIMAL = re.compile(r"\s*+(?:0x)?(?:[0-9A-Fa-f]{2}\s*+)++")
 _NOT_UTF8 = re.compile("[\ufffd\x01-\x08\x0e-\x1f]+")
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ue000-\uf8ff\ufffd]")
@@ -96,7 +95,7 @@ def file_of(value: str | bytes, said: str | None) -> File | None:
     url = _URL.match(value)
     body, head = (value[url.end() :], url[0]) if url else (value, "")
     said = url[1].strip().lower() if url and said not in MEDIA else said
-    exact = is_base64(body)
+    exact = BASE64.fullmatch(body) is not None
     if said is None and (len(value) < MIN_CHARS or not (exact or _HEXADECIMAL.fullmatch(body))):
         return None
     found = _made(octets_of(body), said or "", said is not None, lambda data: head + b64encode(data).decode())
@@ -107,11 +106,6 @@ def file_of(value: str | bytes, said: str | None) -> File | None:
     if said is None and found.kind != TEXT and len(value) < LONG:
         return None
     return found._replace(plain=not exact or (said is None and len(value) < LONG))
-
-
-def is_base64(text: str) -> bool:
-    """Whether a text is base64, in one line or wrapped."""
-    return _BASE64.fullmatch(text) is not None
 
 
 def text_of(data: bytes) -> str | None:
@@ -165,5 +159,5 @@ def _readings(data: bytes, kind: str) -> Iterator[tuple[str, str]]:
                 yield name, text
     if "utf" not in found and data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
         yield "utf-16", data.decode("utf-16", "replace")
-    if found and "cp0" not in found and (printed := _printed(data.translate(_EBCDIC))):
+    if (found or plain is not None) and "cp0" not in found and (printed := _printed(data.translate(_EBCDIC))):
         yield "printed", printed

@@ -11,8 +11,7 @@ from unpoison.text.languages import fold, phrases, pieces
 from unpoison.text.tokens import word_set
 
 __all__ = [
-    "CURRENCIES", "JOINING", "MEASURES", "Numbers", "Quantity", "near", "single", "to_count", "unit_name",
-    "word_value",
+    "CURRENCIES", "JOINING", "MEASURES", "Numbers", "Quantity", "near", "single", "to_count", "unit_name", "word_value",
 ]  # fmt: skip
 
 MAX_NUMBER_CHARS = 60
