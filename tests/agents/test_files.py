@@ -77,7 +77,8 @@ def said(result: Any) -> str:
 
 def called(result: dict[str, Any], policy: ToolPolicy | None = None) -> dict[str, Any]:
     reply = {"jsonrpc": "2.0", "id": 1, "result": result}
-    return McpGate("me", policy).screen_reply("tools/call", {"name": "fetch", "arguments": {}}, reply)["result"]
+    new: dict[str, Any] = McpGate("me", policy).screen_reply("tools/call", {"name": "fetch", "arguments": {}}, reply)
+    return new["result"]  # type: ignore[no-any-return]
 
 
 def screened(result: Any) -> ScreenedResult:
@@ -176,7 +177,7 @@ def test_a_type_that_lies_is_not_believed(said: str) -> None:
 )
 def test_a_file_that_is_not_read_is_removed_by_the_proxy_and_named_elsewhere(data: bytes) -> None:
     blob = b64encode(data).decode()
-    result = {"content": [{"type": "image", "mimeType": "x/y", "data": HONEST["png"][1].hex()}]}
+    result: dict[str, Any] = {"content": [{"type": "image", "mimeType": "x/y", "data": HONEST["png"][1].hex()}]}
     result |= {"structuredContent": {"file": {"uri": "a", "blob": blob}, "url": f"data:a/b;base64,{blob}", "n": 1}}
     assert called(result)["structuredContent"] == {"file": {"uri": "a", "blob": UNREAD}, "url": UNREAD, "n": 1}
     assert called(result, ToolPolicy({"fetch": {"action": "flag"}})) is result
@@ -197,7 +198,7 @@ def test_keys_and_tokens_are_no_files() -> None:
     ]
     for value in values:
         for holder in ({"blob": value}, {"data": value}, {"cursor": value}, {"base64": True, "data": 7, "id": value}):
-            result = {"content": [], "structuredContent": holder}
+            result: dict[str, Any] = {"content": [], "structuredContent": holder}
             assert called(result) is result
             assert screened(result).notes == ()
 
