@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -144,3 +146,19 @@ def test_what_rounding_leaves_of_zero_is_no_tie() -> None:
     screening = Grada().screen(query, ["alpha beta one two", "gamma delta epsilon one two", others])
     assert not screening.evidence["weights"][1].any()
     assert screening.verdicts[1].score == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("by", [{}, {"variant": "bm25"}, {"variant": "ebd"}, {"similarity": "encoder"}])
+def test_an_encoder_that_compares_nothing_is_named_in_the_notes(by: dict[str, Any]) -> None:
+    vectors = FakeEncoder()
+    noted = [
+        note
+        for encoder in (None, "lexical", vectors)
+        for note in Grada(encoder=encoder, **by).screen("q", ["a b", "a b c", "a d"]).evidence.notes
+    ]
+    idle = by.get("variant") != "ebd" and "similarity" not in by
+    assert [note for note in noted if "the encoder" in note] == (
+        ["the encoder is not used: BM25 compares the passages, unless variant=ebd or similarity=encoder"]
+        if idle
+        else []
+    )

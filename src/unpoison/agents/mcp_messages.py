@@ -32,8 +32,7 @@ __all__ = ["LockFile", "McpGate", "identity_of", "look_of", "plain_method", "too
 MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
 """Maximum number of a server's tools, and characters of one definition."""
 
-LOCK_VERSION = 1
-MAX_LOCK_BYTES = 16 * 2**20
+LOCK_VERSION, MAX_LOCK_BYTES = 1, 16 * 2**20
 DESCRIBING = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 """The fields of a tool that a model or its host reads."""
 

@@ -39,6 +39,8 @@ add_sentences({
     "grada.untied_past": f"{PAST}: graph score {{score:.4f}}, no edge to any other passage",
 })  # fmt: skip
 
+IDLE = "the encoder is not used: BM25 compares the passages, unless variant=ebd or similarity=encoder"
+
 ALIASES = {"d2dsim-bm25": "bm25", "d2dsim-ebd": "ebd"}
 
 NOISE = 1e-12
@@ -104,12 +106,14 @@ class Grada(Defense):
         self.keep = at_least("keep", keep, 1)
         self.start = among("start", start, ("uniform", "query"))
         self.similarity = among("similarity", similarity, ("bm25", "encoder", "cross-encoder"))
+        self._by = {"hrsim": self.similarity, "bm25": "bm25", "ebd": "encoder"}[self.variant]
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Graph construction, then reranking."""
         similar = yield from self._similarities(query, passages)
         weights = self._edges(similar)
         scores, notes = self._propagate(weights, similar.query)
+        notes += (IDLE,) if self._by == "bm25" and getattr(self.models.encoder, "name", "lexical") != "lexical" else ()
         order = best_first(scores).tolist()
         evidence = {"similarity": similar.passages, "query_similarity": similar.query, "weights": weights}
         return Screening.decided(
@@ -124,10 +128,9 @@ class Grada(Defense):
 
     def _similarities(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Similarities]:
         """sim(v_i, v_j) and sim(v_i, q), Section 3.1; negative similarities count as 0, because weights are in R+."""
-        by = {"hrsim": self.similarity, "bm25": "bm25", "ebd": "encoder"}[self.variant]
-        if by == "bm25":
+        if self._by == "bm25":
             return self._by_bm25(query.reading, [p.reading for p in passages])
-        if by == "encoder":
+        if self._by == "encoder":
             wants_query = self.variant == "hrsim" or self.start == "query"
             vectors, target = yield from embed_passages(query, passages, self.models.encoder, with_query=wants_query)
             to_query = np.zeros(len(passages)) if target is None else cosine(vectors, target[None, :])[:, 0]

@@ -54,6 +54,9 @@ def test_damage_moves_the_threshold_and_threshold_overrules_it() -> None:
     bars = [float(Guard(damage=d).screen(QUERY, CLEAN).evidence["threshold"]) for d in (0.0025, 0.01, 0.02, 0.1)]
     assert bars == sorted(bars, reverse=True)
     assert Guard(threshold=0.25).screen(QUERY, CLEAN).evidence["threshold"] == 0.25
+    for damage in (0.02, 0.01):  # the default too
+        with pytest.raises(OptionError, match="damage or threshold, not both"):
+            Guard(damage=damage, threshold=0.25)
 
 
 def test_what_was_not_looked_at_is_not_called_untouched() -> None:

@@ -26,7 +26,7 @@ from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
 from unpoison.defenses.base import Defense, SharedOptions
-from unpoison.defenses.guard.checks import REMARKABLE, Checks, CheckScores, reasons
+from unpoison.defenses.guard.checks import DEFAULT_DAMAGE, REMARKABLE, Checks, CheckScores, reasons
 from unpoison.defenses.guard.claims import SHARE, Findings, answer_from_claims, claims_of
 from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames
 from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
@@ -61,9 +61,6 @@ __all__ = ["Guard"]
 
 
 Matrix = NDArray[np.float64]
-
-DAMAGE = 0.02
-"""The share of clean passages that may be lost, unless another is given."""
 
 UNREAD = (
     "nobody read what the passages claim: sources decide only on near-copies that differ and on many texts of one new "
@@ -181,7 +178,7 @@ class Guard(Defense):
     def __init__(
         self,
         *,
-        damage: float = DAMAGE,
+        damage: float = DEFAULT_DAMAGE,
         threshold: float | None = None,
         hidden: Action = "redact",
         prompt_injection: Action = "redact",
@@ -203,7 +200,7 @@ class Guard(Defense):
         self.action = among("action", action, ACTIONS)
         self.certifies = among("answer", answer, ("kept", "guaranteed")) == "guaranteed"
         self.independent = self.independent or self.certifies
-        if threshold is not None and damage != DAMAGE:
+        if threshold is not None and "damage" in self._given:
             raise OptionError("damage selects the threshold; give damage or threshold, not both")
         self.damage = damage
         self.allow = Allowed(allow)
