@@ -86,6 +86,7 @@ def main() -> None:
     parser.add_argument("--languages", type=float, help="read texts of 29 languages, and this share of all others")
     parser.add_argument("--rate", type=float, default=1.5e-4)
     parser.add_argument("--tokens", type=int, default=6144, help="of a batch")
+    parser.add_argument("--steps", type=int, help="the most batches of a pass; all unless given")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--float32", action="store_true", help="for processors without bfloat16")
     options = parser.parse_args()
@@ -117,7 +118,7 @@ def main() -> None:
         chosen += [taught[i] for i in rng.permutation(len(taught))[: options.unlabelled]]
         windows = _windows(chosen, pairs["spans"], run, rng)
         windows += _answer_windows(answers, run, rng)
-        batches = _batches(windows, rng, options.tokens)
+        batches = _batches(windows, rng, options.tokens)[: options.steps]
         run.model.train()
         losses = []
         for step in range(skipped, len(batches)):
