@@ -74,9 +74,7 @@ class Rag:
         elif generator is None:
             chosen = defense
         else:
-            raise OptionError(
-                "generator is for a defense named by a string; give this one its own: Guard(generator=...)"
-            )
+            raise OptionError("generator is for a defense named by a string; give this its own: Guard(generator=...)")
         if sources is not None or flag("learn", learn):
             chosen = chosen.with_sources(chosen.sources if sources is None else sources, learn=learn)
         self.guarantee = at_least("guarantee", guarantee, 0)

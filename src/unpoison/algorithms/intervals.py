@@ -233,9 +233,7 @@ def _wilson(share: float, trials: int, level: float) -> Estimate:
 
 def _check_pairs(first: int, second: int) -> None:
     if first != second:
-        raise OptionError(
-            f"paired values must cover the same questions, got {first} and {second}; align them by question id"
-        )
+        raise OptionError(f"paired values must cover the same questions, got {first} and {second}; align them by id")
 
 
 def _check(successes: int, trials: int, level: float) -> None:

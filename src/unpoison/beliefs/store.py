@@ -41,9 +41,7 @@ def check_key(key: str) -> str:
         InputError: Empty, longer than 128 characters, or with white space or control characters.
     """
     if not isinstance(key, str) or not _KEY.fullmatch(key) or not key.isprintable():
-        raise InputError(
-            f"a belief's key must be 1 to 128 visible characters, got {clip(key)}; belief_key(query) makes one"
-        )
+        raise InputError(f"a key must be 1 to 128 visible characters, got {clip(key)}; belief_key(query) makes one")
     return key
 
 

@@ -120,9 +120,7 @@ def row_progress(*, rows_on_stdout: bool) -> Iterator[Callable[[int, int | None,
 def progress() -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar for counted work, on standard error; yields a function of done, total and label."""
     with _bar("{task.description}", counted=True) as update:
-        yield lambda done, total, doing: update(
-            completed=done, total=total, description=plain(doing).replace("[", r"\[")
-        )
+        yield lambda done, total, doing: update(completed=done, total=total, description=plain(doing))
 
 
 @contextmanager
@@ -142,7 +140,7 @@ def _bar(remark: str, *, counted: bool, hidden: bool = False, **fields: Any) -> 
     )
 
     share = MofNCompleteColumn() if counted else TaskProgressColumn()
-    columns = (BarColumn(), share, TimeRemainingColumn(), TextColumn(remark))
+    columns = (BarColumn(), share, TimeRemainingColumn(), TextColumn(remark, markup=False))
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         yield partial(bar.update, bar.add_task("", total=None, **fields))
 

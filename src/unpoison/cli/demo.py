@@ -37,13 +37,7 @@ WITHOUT = "vanilla"
 SHIELD = "guard"
 """The default defense, with which the question is shown."""
 
-DEFENSES = {
-    WITHOUT: "vanilla:keep=5",
-    "grada": "grada",
-    "ragdefender": "ragdefender",
-    "trustrag": "trustrag",
-    SHIELD: "guard",
-}
+DEFENSES = {WITHOUT: "vanilla:keep=5"} | {name: name for name in ("grada", "ragdefender", "trustrag", SHIELD)}
 
 MAX_REASON = 230
 """Characters of a reason."""

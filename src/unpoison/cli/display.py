@@ -132,9 +132,7 @@ def show_answer(answer: Answer, generator: str) -> None:
     for claim in answer.claims[:MAX_CLAIMS]:
         show(f"- {claim_line(claim)}")
     if "withheld" in answer.details:
-        show(
-            Text(plain(screening.evidence.notes[-1]), style="yellow"), *([plain(answer.proof)] if answer.proof else [])
-        )
+        show(Text(plain(screening.evidence.notes[-1]), style="yellow"), *filter(None, [answer.proof]))
     elif answer.guarantee is not None:
         show(Text(answer.promise, style="green" if answer.guarantee else "yellow"))
     for contest in answer.contested:

@@ -148,9 +148,7 @@ def _find(records: Iterable[FileRow], row: str | None, question: str | None) -> 
         if record.error is not None:
             raise InputError(f"line {record.number}: {record.error}")
         if first is not None:
-            raise InputError(
-                f"lines {first.number} and {record.number} both match; select one, such as --row {first.number}"
-            )
+            raise InputError(f"lines {first.number} and {record.number} both match; select one: --row {first.number}")
         first = record
     if first is None:
         asked = f"is {clip(row)}" if row else f"asks {clip(question)}"

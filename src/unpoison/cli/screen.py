@@ -147,9 +147,8 @@ def _screen_parts(
     if not counts.done + counts.failed:
         raise InputError(f"{counts.source} holds no rows; give a file with a question and passages on each line")
     say(counts.summary("screened"))
-    return (
-        status_of_sources(screener.loaded, counts.exit_code) if engine == "local" and workers == 1 else counts.exit_code
-    )
+    watched = engine == "local" and workers == 1
+    return status_of_sources(screener.loaded, counts.exit_code) if watched else counts.exit_code
 
 
 def _show_threshold(screenings: list[Screening], damage: float, *, as_json: bool) -> None:

@@ -136,9 +136,8 @@ def learn(
     known.history.past(())  # fails early if the file cannot be written
     counts = RowCounts("", most=MAX_REPORTED)
     read = Row.of if method is How.AGREEMENT else retrieval_of
-    known.learn(
-        usable_rows(files, counts, read), method.value, None if generator is None else load_generator(generator)
-    )
+    model = None if generator is None else load_generator(generator)
+    known.learn(usable_rows(files, counts, read), method.value, model)
     say(f"{history}: {count_noun(len(known.history.rows()), 'origin')}")
     say(counts.summary("learned"))
     raise typer.Exit(counts.exit_code)

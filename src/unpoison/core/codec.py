@@ -8,7 +8,7 @@ the dataclass, because rows come from files and other machines.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -119,13 +119,9 @@ def from_row(kind: type[T], row: object, **given: Any) -> T:
             continue
         if field.name in row:
             values[field.name] = _read(hints[field.name], row[field.name], f"{noun}.{field.name}", row)
-        elif _is_required(field):
+        elif field.default is MISSING and field.default_factory is MISSING:
             raise InputError(f"a {noun} needs {field.name}, got the fields {clip(sorted(map(str, row)))}")
     return kind(**values)
-
-
-def _is_required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
 
 
 @cache

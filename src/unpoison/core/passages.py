@@ -66,9 +66,7 @@ def _vector(value: ArrayLike, owner: str) -> Vector:
 
 def _text(value: object, owner: str) -> None:
     if not isinstance(value, str):
-        raise InputError(
-            f"{owner}.text must be a string, got {clip(value)} ({type(value).__name__}); give its text or leave it out"
-        )
+        raise InputError(f"{owner}.text must be a string, got {clip(value)} ({type(value).__name__}); give its text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +84,7 @@ class Query:
     def __post_init__(self) -> None:
         text: object = self.text
         if not isinstance(text, str):
-            raise InputError(
-                f"query must be a string, got {clip(text)} ({type(text).__name__}); pass the question's text"
-            )
+            raise InputError(f"query must be a string, got {clip(text)} ({type(text).__name__}); pass its text")
         if self.embedding is not None:
             object.__setattr__(self, "embedding", _vector(self.embedding, "query"))
 
@@ -151,9 +147,7 @@ class Passage:
         for name in ("id", "title", "source", "url"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise InputError(
-                    f"{owner}.{name} must be a string or None, got {clip(value)}; convert it or leave it out"
-                )
+                raise InputError(f"{owner}.{name} must be a string or None, got {clip(value)}; convert or omit it")
         if self.url is not None:
             object.__setattr__(self, "source", self.url if self.source is None else self.source)
             object.__setattr__(self, "metadata", {**self.metadata, "url": self.url})
@@ -287,9 +281,7 @@ class Passage:
         named = [attributes[name] for name in TEXT_FIELDS if name in attributes]
         text: Any = next((value for value in named if value is not None), None)
         if not named:
-            raise InputError(
-                f"{owner} has no text, got {clip(value)}; pass a string, a dict with 'text', or an object with .text"
-            )
+            raise InputError(f"{owner} has no text, got {clip(value)}; pass a string, or a dict or object with text")
         fields = {name: attributes[name] for name in (*FIELDS, "embedding") if name in attributes}
         more = attributes.get("metadata") or attributes.get("meta")
         fields["source"] = source_in(attributes, more)
@@ -309,9 +301,7 @@ def _metadata(value: object, owner: str) -> Metadata:
 
 def _score(value: object, owner: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
-        raise InputError(
-            f"{owner}.score must be a number or None, got {clip(value)}; pass the retriever's score or leave it out"
-        )
+        raise InputError(f"{owner}.score must be a number or None, got {clip(value)}; pass the retriever's")
     try:
         score = float(value)
     except OverflowError:

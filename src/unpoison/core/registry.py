@@ -192,9 +192,7 @@ def parse(spec: str) -> tuple[str, dict[str, str]]:
 
 
 def _has_name_here(name: str) -> bool:
-    return any(
-        name in _built_in(kind) or name in entry_points_of(kind) for kind in ("defenses", "attacks", "ablations")
-    )
+    return any(name in names(kind) for kind in ("defenses", "attacks", "ablations"))
 
 
 def parameters(target: Any) -> dict[str, inspect.Parameter]:

@@ -188,9 +188,7 @@ class Verdict(JsonRecord):
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", as_reason(self.reason))
         if self.spans and merge_spans(self.spans) != tuple(self.spans):
-            raise ValueError(
-                f"the spans of passage {self.index} must be ascending without overlaps, got {clip(self.spans)}"
-            )
+            raise ValueError(f"spans of passage {self.index} must ascend without overlaps, got {clip(self.spans)}")
 
     @property
     def cuts(self) -> tuple[Span, ...]:

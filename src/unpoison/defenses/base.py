@@ -228,10 +228,6 @@ class Defense(ABC):
         """`screen` for asyncio, without blocking the event loop."""
         return await self.shell.ascreen(query, passages)
 
-    def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
-        """`screen` for each (query, passages), with the same results."""
-        return [self.screen(query, passages) for query, passages in rows]
-
     def answer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
         """Answer despite poisoned passages.
 
@@ -278,12 +274,9 @@ class AnsweringDefense(Defense):
 
 def make_answer(reply: Reply, screening: Screening, details: Mapping[str, Any] | None = None) -> Answer:
     """The answer from a final reply. A refusal or an empty reply abstains; a truncated reply is noted in details."""
-    all_details = dict(details or {})
-    if reply.finish != "stop":
-        all_details["finish"] = reply.finish
-    return Answer(
-        reply.text, screening, abstained=reply.finish == "refusal" or not informative(reply.text), details=all_details
-    )
+    early = {} if reply.finish == "stop" else {"finish": reply.finish}
+    abstained = reply.finish == "refusal" or not informative(reply.text)
+    return Answer(reply.text, screening, abstained=abstained, details={**(details or {}), **early})
 
 
 def note_unfinished(answer: Answer, steps: Mapping[str, Reply]) -> Answer:

@@ -121,16 +121,14 @@ class Radar(StaticRadar):
         self.beliefs = open_beliefs(beliefs) if isinstance(beliefs, str) else beliefs
         self.mode = among("mode", mode, ("paper", "reference"))
         self.outlier = within("outlier", outlier, -1.0, 1.0)
-        default = 1.0 if mode == "paper" else 0.8
-        self.contradiction_cut = (
-            default if contradiction_cut is None else within("contradiction_cut", contradiction_cut, 0.0, 1.0)
-        )
+        if contradiction_cut is None:
+            contradiction_cut = 1.0 if mode == "paper" else 0.8
+        self.contradiction_cut = within("contradiction_cut", contradiction_cut, 0.0, 1.0)
         self.final = among("final", final, ("documents", "answers"))
-        default_below = 0 if mode == "paper" else 3
-        self.lenient_below = default_below if lenient_below is None else at_least("lenient_below", lenient_below, 0)
-        if fallback is None:
-            self.fallback = "previous" if mode == "paper" else RELEASED
-        else:
+        below = 0 if mode == "paper" else 3
+        self.lenient_below = below if lenient_below is None else at_least("lenient_below", lenient_below, 0)
+        self.fallback = "previous" if mode == "paper" else RELEASED
+        if fallback is not None:
             self.fallback = among("fallback", fallback, ("previous", "abstain", "all", "memory"))
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:

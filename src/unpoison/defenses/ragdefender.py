@@ -130,9 +130,7 @@ class RagDefender(Defense):
         least = 3 if self.mode == "paper" else 2
         if len(vectors) < least:
             return Reason.of("ragdefender.too_few", least=least)
-        if self.mode == "paper" and _equal(vectors):
-            return EQUAL
-        return None
+        return EQUAL if self.mode == "paper" and (vectors == vectors[0]).all() else None
 
     def _by_clusters(self, vectors: Vectors, similarity: Matrix, passages: tuple[Passage, ...]) -> Grouping:
         """Eq. 1 and 2: the smaller of two clusters is adversarial, or the larger if the heavy terms are widespread."""
@@ -221,10 +219,6 @@ class RagDefender(Defense):
                 graph="similarity",
             ),
         )
-
-
-def _equal(vectors: Vectors) -> bool:
-    return len(vectors) > 2 and bool((vectors == vectors[0]).all())
 
 
 def _group_of_size(labels: NDArray[np.int64], count: int, similarity: Matrix) -> NDArray[np.bool_]:

@@ -238,13 +238,9 @@ def doubts(votes: Mapping[str, float], answers: int, m: int, rule: VotingRule) -
     if answers - m < rule.least:
         return None
     moves = [(r, a) for r, a in product(range(min(m, answers) + 1), range(m + 1))]
-    stays = {
-        count: all(rule.is_reached(count - min(r, count), answers - r + a) for r, a in moves)
-        for count in {*votes.values()}
-    }
-    comes = {
-        count: any(rule.is_reached(count + a, answers - r + a) for r, a in moves) for count in {*votes.values(), 0.0}
-    }
+    counts = {*votes.values(), 0.0}
+    stays = {count: all(rule.is_reached(count - min(r, count), answers - r + a) for r, a in moves) for count in counts}
+    comes = {count: any(rule.is_reached(count + a, answers - r + a) for r, a in moves) for count in counts}
     if comes[0.0]:
         return None
     sure = frozenset(word for word, count in votes.items() if stays[count])

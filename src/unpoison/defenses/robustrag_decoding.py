@@ -179,9 +179,7 @@ def token_model(defense: Defense) -> TokenByToken:
     """
     model = defense.models.generator
     if not isinstance(model, TokenByToken):
-        raise OptionError(
-            f"{defense.name} needs a generator with next-token probabilities; use a local model, hf:NAME_OR_PATH"
-        )
+        raise OptionError(f"{defense.name} needs a generator with next-token probabilities; use hf:NAME_OR_PATH")
     return model
 
 

@@ -210,9 +210,8 @@ class TrustRag(Defense):
         )
         if self.stages == 2 and self.models.generator is None:
             notes += ("no generator was given, so stage 1 alone decides; stages=1 says that this is meant",)
-        evidence = Evidence(
-            {"similarity": similarity, "clusters": labels, "crowding": crowding}, notes, graph="similarity"
-        )
+        arrays = {"similarity": similarity, "clusters": labels, "crowding": crowding}
+        evidence = Evidence(arrays, notes, graph="similarity")
         return Screening.decided(
             self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=evidence
         )

@@ -141,9 +141,8 @@ class DocumentScreener(Generic[D]):
         """`screen` for asyncio."""
         documents = list(documents)
         try:
-            return self._delivery(
-                await self.defense.ascreen(*self._input(query, documents, query_embedding)), documents
-            )
+            screening = await self.defense.ascreen(*self._input(query, documents, query_embedding))
+            return self._delivery(screening, documents)
         except Exception as error:  # monitor mode never breaks the chain
             if self.mode == "enforce":
                 raise

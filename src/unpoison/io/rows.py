@@ -71,18 +71,14 @@ class Row:
             raise InputError(f"{name} must be a string, got {clip(value[name])}; give the question's text")
         passages = next((value[name] for name in PASSAGE_FIELDS if value.get(name) is not None), None)
         if passages is None:
-            raise InputError(
-                f"a row needs 'passages' (a list, perhaps empty), got the fields {clip(sorted(map(str, value)))}"
-            )
+            raise InputError(f"a row needs 'passages' (a list, or []), got the fields {clip(sorted(map(str, value)))}")
         try:
             query = Query(value[name], value.get("query_embedding"))
         except InputError as error:
             raise InputError(str(error).replace("query.embedding", "query_embedding", 1)) from None
         row = cls(query, as_passages(passages), value)
         if (number := len(row.passages)) > MAX_ROW_PASSAGES:
-            raise InputError(
-                f"the row has {number:,} passages, more than {MAX_ROW_PASSAGES:,}; give those that a model would read"
-            )
+            raise InputError(f"the row has {number:,} passages, more than {MAX_ROW_PASSAGES:,}; give the best")
         return row
 
 

@@ -110,9 +110,7 @@ class CachedEncoder(Remade):
         return row
 
     def _unusable(self, content: str) -> InputError:
-        return InputError(
-            f"the cache {self._store} has {content} under the name {clip(self.name)}; delete it or give another path"
-        )
+        return InputError(f"the cache {self._store} has {content} as {clip(self.name)}; delete it or give another path")
 
     def __repr__(self) -> str:
         return f"CachedEncoder({self._encoder!r}, {self._store})"
@@ -243,9 +241,7 @@ class _Memory:
     """Enough for 100,000 vectors of 600 dimensions; the length of replies is not bounded."""
 
     def __init__(self, limit: int) -> None:
-        self._values: LRUCache[bytes, bytes] = LRUCache(
-            lambda key, value: 200 + len(key) + len(value), self.BYTES, limit
-        )
+        self._values: LRUCache[bytes, bytes] = LRUCache(lambda k, v: 200 + len(k) + len(v), self.BYTES, limit)
 
     def get(self, keys: set[bytes]) -> dict[bytes, bytes]:
         return {key: value for key in keys if (value := self._values.get(key)) is not None}

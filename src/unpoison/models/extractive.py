@@ -101,9 +101,7 @@ def _atomic(prompt: Prompt) -> str | None:
 
 
 def _consolidate(prompt: Prompt) -> str | None:
-    texts = [
-        text for text in (*prompt.notes.values(), *prompt.passages) if informative(text) and not has_injection(text)
-    ]
+    texts = [one for one in (*prompt.notes.values(), *prompt.passages) if informative(one) and not has_injection(one)]
     reading = read(read_question(prompt.question), texts)
     kept = reading[:1] + [finding for finding in reading[1:] if finding.relevance > RELEVANT]
     return "\n".join(list(dict.fromkeys(finding.sentence.text for finding in kept))[:CONSOLIDATED])

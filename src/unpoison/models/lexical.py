@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from unpoison.errors import InputError
 from unpoison.text.answers import Relation, relation
-from unpoison.text.tokens import ENGLISH_318, UNSPACED
+from unpoison.text.tokens import ENGLISH_318, UNSPACED, word_set
 
 __all__ = ["AnswerNLI", "LexicalEncoder", "LexicalNLI", "judge_pairs"]
 
@@ -171,9 +171,7 @@ _TENS = "thirty forty fifty sixty seventy eighty ninety hundred".split()  # noqa
 _NUMBERS = {word: str(value) for value, word in enumerate(_UNITS)}
 _NUMBERS |= {word: str(10 * value) for value, word in enumerate(_TENS, start=3)}
 
-_NEGATIONS = frozenset(
-    {"no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "cannot"}
-)
+_NEGATIONS = word_set("no not never none nobody nothing nowhere neither nor without cannot")
 
 # Verdicts: P(entailment), P(neutral), P(contradiction). Chosen by hand, not fitted to data.
 _SAME = (0.96, 0.03, 0.01)
@@ -303,9 +301,8 @@ def _judge_pair(premise: _Statement, hypothesis: _Statement) -> tuple[float, flo
 
 def _has_conflict(premise: _Statement, hypothesis: _Statement, lost: frozenset[str], added: frozenset[str]) -> bool:
     """Whether each has a number, or each a name, that the other does not have."""
-    return bool(
-        (premise.numbers & lost and hypothesis.numbers & added) or (premise.names & lost and hypothesis.names & added)
-    )
+    numbers = premise.numbers & lost and hypothesis.numbers & added
+    return bool(numbers or (premise.names & lost and hypothesis.names & added))
 
 
 def _containment(same_question: bool, negated: bool, *, nothing_new: bool) -> tuple[float, float, float]:

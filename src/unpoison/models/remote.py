@@ -90,9 +90,7 @@ class Connection:
                 max_retries=0, http_client=sdk.DefaultHttpxClient(**http, event_hooks={"response": [bound]}), **options
             )
         except Exception as error:  # the SDKs check little but the key here, each with a class of its own
-            raise OptionError(
-                f"cannot make a client for {clip(model)}: {error}; set {key} or pass api_key=..."
-            ) from None
+            raise OptionError(f"cannot make a client for {clip(model)}: {error}; set {key} or pass api_key") from None
         if client is None:  # the collector may finalise a socket before the client that would close it
             finalize(self, self._client.close)
 
@@ -232,16 +230,12 @@ class Connection:
         if status == 403:
             return ModelError(f"the API key may not use {model} (403); ask for access or choose another model")
         if status == 404:
-            return ModelError(
-                f"{self._address()} has no model {model} or no such path (404); check the model's name and base_url"
-            )
+            return ModelError(f"{self._address()} has no model {model} or no such path (404); check model and base_url")
         if status == 429 and getattr(error, "code", None) == "insufficient_quota":
             return ModelError(f"the account of {model} has no quota left (429); add credit or use another key")
         if status in (408, 409, 429) or status >= 500:
             wait = retry_after(error.response.headers.get("retry-after"))
-            return ModelError(
-                f"the server of {model} is not able to reply now ({status}){words}", retryable=True, retry_after=wait
-            )
+            return ModelError(f"the server of {model} cannot reply ({status}){words}", retryable=True, retry_after=wait)
         hint = f"; {self._hint}" if self._hint else ""
         return ModelError(f"the server refused the request to {model} ({status}){words}{hint}")
 

@@ -301,14 +301,12 @@ class TransformersGenerator(NamedModel):
         ids, mask = (self._torch.tensor(one, device=self._model.device) for one in self._padded(rows))
         began = time.monotonic()
         with self._torch.inference_mode():
-            generated = self._model.generate(
-                input_ids=ids, attention_mask=mask, max_new_tokens=max(longest), max_time=left
-            )
+            room = {"max_new_tokens": max(longest), "max_time": left}
+            generated = self._model.generate(input_ids=ids, attention_mask=mask, **room)
         generated = generated[:, ids.shape[1] :].tolist()
         late = left is not None and time.monotonic() - began >= left
-        return [
-            self._reply(len(row), new, extra, late) for row, new, extra in zip(rows, generated, longest, strict=True)
-        ]
+        replies = zip(rows, generated, longest, strict=True)
+        return [self._reply(len(row), new, extra, late) for row, new, extra in replies]
 
     def _reply(self, prompt_tokens: int, new: list[int], longest: int, late: bool) -> Reply:
         stop = next((i for i, token in enumerate(new[:longest]) if token in self._ends), None)

@@ -85,10 +85,8 @@ class ChromaStore(VectorStore):
             return self._raw(collection, list(ids))
 
     def raw(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        metadata = {
-            **fields.get("metadata", {}),
-            **{name: fields[name] for name in ("title", "source") if fields.get(name)},
-        }
+        whole = {name: fields[name] for name in ("title", "source") if fields.get(name)}
+        metadata = {**fields.get("metadata", {}), **whole}
         return {
             "id": fields["id"], "document": fields["text"], "metadata": metadata or None, "uri": None,
             "embedding": list(fields["embedding"]), "space": "cosine",
@@ -130,11 +128,7 @@ class ChromaStore(VectorStore):
             self.client.close()
 
     def _connect(self, address: str, new: bool) -> Any:
-        place = {
-            name: value
-            for name in ("tenant", "database")
-            if (value := os.environ.get(f"CHROMA_{name.upper()}")) is not None
-        }
+        place = {name: value for name in ("tenant", "database") if (value := os.environ.get(f"CHROMA_{name.upper()}"))}
         if "://" in address:
             url, key = urlsplit(address), os.environ.get("CHROMA_API_KEY")
             with direct(address):

@@ -87,10 +87,7 @@ class FaissStore(VectorStore):
     def take(self, ids: Collection[str]) -> None:
         numbers = [number for number, row in enumerate(self._rows) if row["id"] in ids]
         if numbers and not isinstance(self.index, self._faiss.IndexFlat):
-            raise InputError(
-                f"the index ({type(self.index).__name__}) cannot remove single vectors; rebuild it without "
-                "these passages"
-            )
+            raise InputError(f"an index of {type(self.index).__name__} cannot remove single vectors; rebuild it")
         if numbers:
             self.index.remove_ids(np.array(numbers, np.int64))  # a flat index renumbers the others
             self._rows = [row for row in self._rows if row["id"] not in ids]

@@ -75,9 +75,7 @@ class LangChainStore(Store, Retriever):
         try:
             found = self.store.get_by_ids(list(ids)) if ids else []
         except NotImplementedError:
-            raise InputError(
-                f"{self.name} cannot get documents by id, so none can be moved; name the underlying store"
-            ) from None
+            raise InputError(f"{self.name} cannot get documents by id; name the underlying store") from None
         return {str(one.id): {"id": str(one.id), "text": one.page_content, "metadata": one.metadata} for one in found}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
@@ -86,9 +84,7 @@ class LangChainStore(Store, Retriever):
         if raw:
             from langchain_core.documents import Document
 
-            documents = [
-                Document(row["text"], id=name, metadata=row.get("metadata") or {}) for name, row in raw.items()
-            ]
+            documents = [Document(row["text"], id=key, metadata=row.get("metadata") or {}) for key, row in raw.items()]
             self.store.add_documents(documents, ids=list(raw))
 
     def take(self, ids: Collection[str]) -> None:

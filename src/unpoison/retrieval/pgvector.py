@@ -114,9 +114,8 @@ class PgvectorStore(VectorStore):
     def take(self, ids: Collection[str]) -> None:
         sql = self.library.sql
         with self.translate_errors(), self.connection.transaction():
-            self.connection.execute(
-                sql.SQL("DELETE FROM {} WHERE id::text = ANY(%s)").format(self.identifier), [list(ids)]
-            )
+            delete = sql.SQL("DELETE FROM {} WHERE id::text = ANY(%s)").format(self.identifier)
+            self.connection.execute(delete, [list(ids)])
 
     def close(self) -> None:
         if self._ours:

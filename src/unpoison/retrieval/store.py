@@ -112,9 +112,7 @@ def unreachable(name: str, error: Exception, documents: int = 0) -> StoreError:
             f"{name} became unavailable after {documents:,} documents ({_line(error)}); nothing was changed: repeat "
             "the command"
         )
-    return StoreError(
-        f"{name} cannot be reached ({_line(error)}); check that the server is running and that you have access"
-    )
+    return StoreError(f"{name} cannot be reached ({_line(error)}); check that it runs and that you have access")
 
 
 def refuse(name: str, error: Exception, check: str) -> InputError:
@@ -230,12 +228,8 @@ class StoreRetriever(VectorRetriever):
 def _fields(passage: Passage, vector: Vector) -> dict[str, Any]:
     kept = {"title": passage.title, "source": passage.source, "metadata": dict(passage.metadata)}
     name = passage.id if passage.id is not None else str(uuid5(NAMESPACE_URL, passage.text))
-    return {
-        "id": name,
-        "text": passage.text,
-        **{key: value for key, value in kept.items() if value},
-        "embedding": vector.tolist(),
-    }
+    given = {key: value for key, value in kept.items() if value}
+    return {"id": name, "text": passage.text, **given, "embedding": vector.tolist()}
 
 
 def _passage(row: Mapping[str, Any]) -> Passage:

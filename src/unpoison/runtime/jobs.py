@@ -220,9 +220,8 @@ def _plan_token(prompts: tuple[Prompt, ...], tokens: tuple[int, ...], purpose: s
             "use a local model, hf:NAME_OR_PATH"
         )
     do = lambda _: generator.next_token(prompts, tokens)  # noqa: E731  a call that is made later
-    job = Job(
-        "next token", generator.name, purpose, len(prompts), do, lambda v: _next_tokens(v, len(prompts), generator.name)
-    )
+    name, count = generator.name, len(prompts)
+    job = Job("next token", name, purpose, count, do, lambda value: _next_tokens(value, count, name))
     return Plan([job], lambda done: done[0])
 
 
@@ -353,9 +352,7 @@ def _listed(kind: str, name: str, fits: Callable[[Any], bool]) -> Check:
 
     def check(value: object, count: int, model: str) -> list[Any]:
         if not isinstance(value, list) or len(value) != count or not all(map(fits, value)):
-            raise ModelError(
-                f"{kind} model {clip(model)} must return a list of {count} {name} for {count} items, got {clip(value)}"
-            )
+            raise ModelError(f"{kind} model {clip(model)} must return a list of {count} {name}, got {clip(value)}")
         return value
 
     return check

@@ -107,9 +107,7 @@ def changes(collection: ScanCollection, wanted: NDArray[np.bool_], sources: Sour
 def _change(collection: ScanCollection, unit: int, sources: Sources | None) -> Change | None:
     """The difference with the highest suspicion."""
     units, equal = collection.units, [unit]
-    near = [
-        one for one in collection.near[unit].tolist() if one >= 0 and not diverge(units[unit].body, units[one].body)
-    ]
+    near = [n for n in collection.near[unit].tolist() if n >= 0 and not diverge(units[unit].body, units[n].body)]
     folded = FoldedText(units[unit].body if near else "")  # twenty times the memory of a text, so none is kept
     rivals = defaultdict[tuple[tuple[int, int], ...], list[tuple[int, list[_Words]]]](list)
     for other in near:

@@ -168,9 +168,7 @@ def _told_apart(document: Document, taken: Counter[str]) -> Document:
     taken[name] += 1
     number = f"-{taken[name]}" if taken[name] > 1 else ""
     renamed = replace(document.passage, id=f"{name}{number}")
-    return replace(
-        document, passage=renamed, notes=(*document.notes, f"another document has its id {clip(document.id)}")
-    )
+    return replace(document, passage=renamed, notes=(*document.notes, f"another has its id {clip(document.id)}"))
 
 
 def content_name(document: Document) -> str:

@@ -125,16 +125,8 @@ def look_at(units: Iterable[LookedAt], engine: Engine, progress: Callable[[int],
 
 def _key(one: LookedAt, defense: str) -> str:
     """A hash of all that a look depends on."""
-    said = (
-        __version__,
-        DETECTOR.note,
-        defense,
-        one.unit.text,
-        one.unit.body,
-        one.unit.title,
-        one.question,
-        one.counted,
-    )
+    unit = one.unit
+    said = (__version__, DETECTOR.note, defense, unit.text, unit.body, unit.title, one.question, one.counted)
     return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

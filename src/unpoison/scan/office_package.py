@@ -76,9 +76,7 @@ class Package:
         self._sizes, self._left = sizes, dict.fromkeys(sizes)
         self.notes = list[str]()
         if sum(sizes.values()) > MAX_BYTES:
-            raise InputError(
-                f"it unpacks to {sum(sizes.values()):,} bytes, more than {MAX_BYTES // 2**20} MiB; split it"
-            )
+            raise InputError(f"it unpacks to {sum(sizes.values()):,} bytes, over {MAX_BYTES // 2**20} MiB; split it")
 
     def __enter__(self) -> Self:
         return self

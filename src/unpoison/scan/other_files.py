@@ -43,9 +43,8 @@ def read_mail(path: Path) -> FileText:
         else:
             unread.append(name or kind)
     notes = (f"its attachments are not read: {', '.join(unread[:5])}",) if unread else ()
-    return FileText(
-        tuple(parts), str(message["subject"] or "") or None, str(message["from"] or "")[:200] or None, notes
-    )
+    title, author = str(message["subject"] or "") or None, str(message["from"] or "")[:200] or None
+    return FileText(tuple(parts), title, author, notes)
 
 
 def _content(part: Any) -> str:

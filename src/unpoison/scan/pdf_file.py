@@ -104,9 +104,7 @@ def read_pdf_file(path: Path) -> FileText:
         raise InputError("none of its pages can be read")
     notes = list[str]()
     if left_out:
-        notes.append(
-            f"{len(left_out):,} of its pages cannot be read or are too large, the first of them page {left_out[0]:,}"
-        )
+        notes.append(f"{len(left_out):,} pages cannot be read or are too large, the first of them page {left_out[0]:,}")
     if unsure:
         notes.append(f"shapes may cover some of its text, first on page {unsure[0]:,}: look at the page")
     if len(reader.pages) > MAX_PAGES:

@@ -85,9 +85,7 @@ def _check_free(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store,
     others = [name for name, row in held.items() if _content(row) != _content(raw[name])]
     begun = _unfinished_moves(journal, {here.name, there.name}) if others else frozenset[str]()
     if taken := [name for name in others if name not in begun]:
-        raise InputError(
-            f"{there.name} has another document named {clip(taken[0])}, which would be lost; rename one of them"
-        )
+        raise InputError(f"{there.name} has another document named {clip(taken[0])}, which would be lost; rename one")
 
 
 def _content(row: Mapping[str, Any]) -> str:
@@ -110,9 +108,7 @@ def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, jour
     arrived = there.fetch(list(raw))
     lost = [name for name in raw if name not in arrived]
     if lost:
-        raise StoreError(
-            f"{there.name} did not keep {clip(lost[0])}; nothing was removed from {here.name}; {journal} has all"
-        )
+        raise StoreError(f"{there.name} did not keep {clip(lost[0])}; {here.name} is unchanged; {journal} has all")
     here.take(list(raw))
     _append(journal, [_entry("moved", here, there, name, None) for name in raw])
 

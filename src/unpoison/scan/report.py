@@ -217,9 +217,7 @@ class AuditReport:
             steps.append(f"{excerpt(one.name, 60)}{whose}: {one.dropped:,} drops, all of {pages}: look at it")
         named = [excerpt(one.name, 60) for one in flagged if one.pages > 1 and one.name not in self.known][:NAMED]
         if named:
-            steps.append(
-                f"dropped far more often than other sources: {', '.join(named)}; block them in a policy of sources"
-            )
+            steps.append(f"dropped far more often than other sources: {', '.join(named)}; block them in a policy")
         return steps
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -240,10 +238,8 @@ def tables(report: AuditReport) -> Iterator[Table]:
     """Tables of documents, sources and authors, and questions, for the terminal and the page."""
     origins = tuple(sorted((*report.counts["source"], *report.counts["author"]), key=LogCount.rank))
     flagged, attacked = (f"{report.flagged[kind]:,}" for kind in ("document", "question"))
-    none = (
-        ""
-        if report.flagged["document"]
-        else "; no document was dropped for several questions more often than by chance"
+    none = "; no document was dropped for several questions more often than by chance" * (
+        not report.flagged["document"]
     )
     for title, columns, counts in (
         (f"documents: {flagged} flagged{none}", ("questions", "source, author"), report.counts["document"]),

@@ -151,9 +151,8 @@ def _rows(package: Package, name: str, sheet: _Sheet) -> Iterator[tuple[Part, in
             covered = [one for one in merged if one[0] <= number <= one[2]]
             cells: dict[str, list[tuple[str, str]]] = {"": [], FOLDED: [], COVERT: []}
             for place, column, value, style in _cells(element, number, sheet):
-                below = any(
-                    left <= column <= right and (column, number) != (left, top) for top, left, _, right in covered
-                )
+                hiding = [one for one in covered if one[1] <= column <= one[3]]
+                below = any((number, column) != one[:2] for one in hiding)
                 folded = away or below or any(first <= column <= last for first, last in hidden_columns)
                 unseen = style.unseen or (style.white and not sheet.coloured)
                 cells[COVERT if unseen else FOLDED if folded else ""].append((place, value))

@@ -120,9 +120,7 @@ class FolderStore(Store):
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
         for name, row in raw.items():
             if not isinstance(row.get("bytes"), str):
-                raise OptionError(
-                    f"{self.name} is a folder of files, and {clip(name)} is not a file; use a store of the same kind"
-                )
+                raise OptionError(f"{self.name} is a folder, and {clip(name)} is no file; use a store of the same kind")
             path = self._path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, [bytes.fromhex(row["bytes"])], time=row["mtime"])
@@ -176,9 +174,7 @@ def open_store(source: str, *, new: bool = False) -> Store:
         return FolderStore(path, new=new)
     if path.suffix not in (".jsonl", ".ndjson", ".json"):
         refuse_unknown_prefix(source)
-        raise OptionError(
-            f"documents cannot be moved in {source!r}; name a .jsonl file, a folder, or one of {store_forms()}"
-        )
+        raise OptionError(f"documents cannot be moved in {source!r}; name a .jsonl file, a folder or {store_forms()}")
     if not new and not path.exists():
         raise InputError(f"there is no file {source}; name the file with the documents")
     return RowsStore(path)

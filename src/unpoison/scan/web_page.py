@@ -84,9 +84,8 @@ def read_page(markup: str, *, xml: bool = False) -> FileText:
         markup = _SELF_CLOSED.sub(r"<\1\2></\1>", markup)
     parser = LexborHTMLParser(_bounded(markup), options=LexborDocumentOptions.WO_EVENTS)
     rules = _rules("".join(style.text(deep=True) for style in parser.css("style")))
-    page = _PageLook(
-        rules, parser.css_first("link[rel~=stylesheet]") is not None, parser.css_first("script") is not None
-    )
+    styled, scripted = (parser.css_first(one) is not None for one in ("link[rel~=stylesheet]", "script"))
+    page = _PageLook(rules, styled, scripted)
     title, asides = list[str](), list[str]()
     texts: dict[str, list[str]] = {"": [], FOLDED: [], COVERT: []}
     for node, look in _walk(parser.root, page):
@@ -178,13 +177,8 @@ def _look(node: Any, above: _Look, page: _PageLook) -> _Look:
     ):
         hidden = FOLDED
     elif not hidden and ("hidden" in attributes or _FOLDING.search(style)):
-        known = (
-            page.scripted
-            or tag == "select"
-            or any(map(_FOLDING.search, declared))
-            or "id" in attributes
-            or bool(classes)
-        )
+        named = "id" in attributes or bool(classes)
+        known = page.scripted or named or tag == "select" or any(map(_FOLDING.search, declared))
         hidden = FOLDED if known else COVERT
     elif not hidden and not _CLASSES.isdisjoint(classes) and not any(map(_RESPONSIVE.match, classes)):
         hidden = FOLDED

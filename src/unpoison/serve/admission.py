@@ -69,9 +69,7 @@ class Keys:
             with path.open("rb") as file:
                 lines = file.read(MAX_FILE_BYTES).decode("utf-8", "replace").splitlines()
         except OSError as error:
-            raise InputError(
-                f"the key file {path} cannot be read: {error.strerror}; give a file that holds hashes of keys"
-            ) from None
+            raise InputError(f"the key file {path} cannot be read: {error.strerror}; give a file of hashes") from None
         names: dict[str, str] = {}
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.lstrip().startswith("#"):

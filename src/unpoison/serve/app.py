@@ -115,7 +115,5 @@ def _normalize_root(path: str) -> str:
     """
     root = path.rstrip("/")
     if root and not _ROOT.fullmatch(root):
-        raise OptionError(
-            f"root_path must be like /unpoison, letters, digits and .-_~ between slashes, got {clip(path)}"
-        )
+        raise OptionError(f"root_path must be like /unpoison: letters, digits, .-_~ between slashes, got {clip(path)}")
     return root

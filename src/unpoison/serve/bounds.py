@@ -89,9 +89,7 @@ class Bounds:
             InputError: They are too many.
         """
         if number > self.passages:
-            raise InputError(
-                f"{number:,} {field} were sent and at most {self.passages:,} are taken; send the best of them"
-            )
+            raise InputError(f"{number:,} {field} were sent and at most {self.passages:,} are taken; send the best")
 
     def check(self, query: Query, passages: tuple[Passage, ...]) -> None:
         """Refuse a request that exceeds a limit.
@@ -102,13 +100,9 @@ class Bounds:
         self.check_number(len(passages))
         total = sum(len(passage.title or "") + len(passage.text) for passage in passages)
         if total > self.total:
-            raise InputError(
-                f"the passages have {total:,} characters together and at most {self.total:,} are taken; send fewer"
-            )
+            raise InputError(f"the passages have {total:,} characters together and at most {self.total:,} are taken")
         if len(query.text) > self.characters:
-            raise InputError(
-                f"query has {len(query.text):,} characters and at most {self.characters:,} are taken; send a part of it"
-            )
+            raise InputError(f"query has {len(query.text):,} characters, at most {self.characters:,} are taken; cut it")
 
 
 def beginnings(passages: tuple[Passage, ...], characters: int) -> tuple[Passage, ...]:

@@ -144,9 +144,7 @@ def _failure(response: Any) -> UnpoisonError:
 
 def _unreachable(error: Exception, url: object) -> ModelError:
     why = type(error).__name__
-    return ModelError(
-        f"the service at {clip(str(url), 200)} cannot be reached ({why}); see whether it runs there", retryable=True
-    )
+    return ModelError(f"{clip(str(url), 200)} cannot be reached ({why}); see whether it runs there", retryable=True)
 
 
 def _unreadable(error: Exception) -> ModelError:

@@ -102,12 +102,8 @@ def _texts_reply(body: TextsRequest, screening: Screening | None, on_poison: OnP
     for index, text in _cut(screening, on_poison).items():
         texts[index] = text
     ranking = rank_documents(body.texts, screening, on_poison, with_texts=body.return_text)
-    return Json(
-        [
-            {"index": index, "score": score, **({"text": texts[index]} if body.return_text else {})}
-            for index, score in ranking
-        ]
-    )
+    rows: list[dict[str, Any]] = [{"index": index, "score": score} for index, score in ranking]
+    return Json([{**row, "text": texts[row["index"]]} for row in rows] if body.return_text else rows)
 
 
 @router.post("/v1/rerank")

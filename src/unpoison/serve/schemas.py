@@ -24,9 +24,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-__all__ = [
-    "AnswerRequest", "DocumentsRequest", "PlayRequest", "ScreenRequest", "TextsRequest",
-]  # fmt: skip
+__all__ = ["AnswerRequest", "DocumentsRequest", "PlayRequest", "ScreenRequest", "TextsRequest"]
 
 
 def _no_other_kind(value: Any) -> Any:

@@ -28,9 +28,7 @@ from unpoison.serve.schemas import PassageIn, ScreenRequest
 from unpoison.serve.telemetry import LogRecord, Metrics
 from unpoison.serve.work import Work
 
-__all__ = [
-    "OnPoison", "Preview", "ScreeningService", "ServiceOfRequest", "generator_of", "query_of",
-]  # fmt: skip
+__all__ = ["OnPoison", "Preview", "ScreeningService", "ServiceOfRequest", "generator_of", "query_of"]
 
 
 log = logging.getLogger("unpoison.service")

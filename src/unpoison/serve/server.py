@@ -229,9 +229,7 @@ def listen(host: str, port: int) -> socket.socket:
         return listening
     except OSError as error:
         reason = error.strerror or error
-        raise InputError(
-            f"cannot listen on {host}:{port}: {reason}; choose another address or port, 0 for a free one"
-        ) from None
+        raise InputError(f"cannot listen on {host}:{port}: {reason}; choose another address, or port 0") from None
 
 
 def address(listening: socket.socket) -> str:

@@ -125,9 +125,7 @@ def check_rule(rule: str) -> str:
         return rule
     if kind == "field" and argument and len(argument) <= 100 and argument.isprintable():
         return rule
-    raise OptionError(
-        f"origin must be domain, host, path:N (N from 1 to {MAX_SEGMENTS}) or field:NAME, got {clip(rule)}"
-    )
+    raise OptionError(f"origin must be domain, host, path:N (N: 1 to {MAX_SEGMENTS}) or field:NAME, got {clip(rule)}")
 
 
 def _field(name: str, value: object) -> str:

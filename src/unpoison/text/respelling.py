@@ -212,10 +212,8 @@ def _respell_stretch(block: str, trace: Trace) -> tuple[str, float]:
 
 
 def _inside(match: re.Match[str]) -> bool:
-    return (
-        match.string[match.start() - 1 : match.start()].isalpha()
-        and match.string[match.end() : match.end() + 1].isalpha()
-    )
+    before, behind = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
+    return before.isalpha() and behind.isalpha()
 
 
 def _restore_letters(text: str, words: int) -> list[Change]:

@@ -37,10 +37,7 @@ FITTING: dict[str, frozenset[str]] = {
 }
 """The kinds that answer a question for a kind; by default only the kind itself."""
 
-_ALSO_FOUND: dict[str, frozenset[str]] = {
-    "date": frozenset(("clock", "weekday", "duration")),
-    "number": FITTING["number"],
-}
+_ALSO_FOUND = {"date": frozenset(("clock", "weekday", "duration")), "number": FITTING["number"]}
 """Of these, the kinds to search for in a passage without a value of the kind itself."""
 
 _NAMES = {
@@ -200,9 +197,8 @@ def _compare_dates(left: Value, right: Value) -> Verdict:
     """Dates agree if all parts given by both agree, and one gives all parts of the other."""
     first, second = left.key, right.key
     given, also_given = ([x is not None for x in date] for date in (first, second))
-    nested = all(a <= b for a, b in zip(given, also_given, strict=True)) or all(
-        a >= b for a, b in zip(given, also_given, strict=True)
-    )
+    parts = list(zip(given, also_given, strict=True))
+    nested = all(a <= b for a, b in parts) or all(a >= b for a, b in parts)
     agree = all(a == b for a, b in zip(first, second, strict=True) if a is not None and b is not None)
     swapped = left.part("order") or right.part("order")
     if agree and nested and (not swapped or left.part("order") == right.part("order")):

@@ -54,10 +54,7 @@ EXTRAS = {
 REPOSITORY = "git+https://github.com/unpoison/unpoison"
 """Where this version is installed from, as pip takes it; "" once it is released, and `unpoison[serve]` is enough."""
 
-WEIGHTS = {
-    "reader": ("unpoison-reader", "unpoison-reader-multilingual"),
-    "reader-base": ("unpoison-reader-base",),
-}
+WEIGHTS = {"reader": ("unpoison-reader", "unpoison-reader-multilingual"), "reader-base": ("unpoison-reader-base",)}
 """Extra -> the packages of this repository that it needs."""
 
 

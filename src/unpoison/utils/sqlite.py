@@ -127,9 +127,7 @@ def _make(
     with transaction(connection):
         schema = _schema(connection)
         if schema not in (0, SCHEMA):
-            raise InputError(
-                f"{name} has schema {schema}, and this version knows {SCHEMA}; upgrade unpoison, or give another path"
-            )
+            raise InputError(f"{name} has schema {schema}, this version knows {SCHEMA}; upgrade, or give another path")
         if not schema:
             make(connection)
             connection.execute(f"PRAGMA user_version = {SCHEMA}")

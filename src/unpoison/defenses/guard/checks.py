@@ -90,19 +90,17 @@ class Checks:
 
         O(n) time for n characters, plus the time of `crafted`.
         """
-        judged_style = np.ones(len(passages))
-        judged_style[list(spared)] = 0.0
+        styled = np.ones(len(passages))
+        styled[list(spared)] = 0.0
         texts = [passage.reading for passage in passages]
         crafted, by_check = Judgement.nothing(len(texts)), dict[str, Matrix]()
         if self.actions["hidden"] != "keep":
             by_check["hidden"] = np.array([float(bool(passage.hidden)) for passage in passages])
         if self.actions["gibberish"] != "keep":
-            by_check["gibberish"] = self._rescale(np.array(each(texts, gibberish.gibberish_of), float)) * judged_style
+            by_check["gibberish"] = self._rescale(np.array(each(texts, gibberish.gibberish_of), float)) * styled
         if self.actions["crafted"] != "keep":
             crafted = self._score_crafted(question, texts, [passage.body for passage in passages])
-            crafted = crafted._replace(
-                probability=crafted.probability * judged_style, alone=crafted.alone * judged_style
-            )
+            crafted = crafted._replace(probability=crafted.probability * styled, alone=crafted.alone * styled)
             by_check["crafted"] = crafted.probability
         acting = [name for name in by_check if self._acts(name)]
         table = np.array([by_check[name] for name in acting]).reshape(len(acting), len(passages))
@@ -188,11 +186,8 @@ class Checks:
     ) -> dict[int, tuple[Reason, ...]]:
         """The findings of the checks that only flag."""
         flagging = [name for name, action in self.actions.items() if action == "flag" and name in over]
-        clauses = {
-            i: tuple(check_reason(name, passages[i]) for name in flagging if over[name][i])
-            for i in range(len(passages))
-        }
-        return {i: own for i, own in clauses.items() if own}
+        found = {i: [name for name in flagging if over[name][i]] for i in range(len(passages))}
+        return {i: tuple(check_reason(name, passages[i]) for name in own) for i, own in found.items() if own}
 
 
 def check_reason(check: str, passage: Passage) -> Reason:

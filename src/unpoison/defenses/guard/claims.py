@@ -320,9 +320,7 @@ def group_equivalent(ranked: Sequence[str], related: Related) -> dict[str, list[
 
 def _joins(name: str, lead: str, group: Sequence[str], related: Related) -> bool:
     against = (related[frozenset((name, other))] for other in group)
-    return related[frozenset((lead, name))].same >= LIKELY and not any(
-        one.sure and one.rival >= LIKELY for one in against
-    )
+    return _goes_with(name, lead, related) and not any(one.sure and one.rival >= LIKELY for one in against)
 
 
 def _goes_with(name: str, other: str, related: Related) -> bool:

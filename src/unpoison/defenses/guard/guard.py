@@ -266,14 +266,12 @@ class Guard(Defense):
         if not self._reads_claims:
             return
         order = by_turns(case.voices) if self._informed else case.kept
-        first = sorted(order[:MAX_READ])
-        read = yield from read_statements(case.query, [case.passages[i] for i in first], self.models.generator)
+        first, generator = sorted(order[:MAX_READ]), self.models.generator
+        read = yield from read_statements(case.query, [case.passages[i] for i in first], generator)
         case.statements = {first[i]: statement for i, statement in read.items()}
         findings = yield from self._find_claims(case)
         if self._informed and findings.counted:
-            second = yield from read_again(
-                case.query, case.passages, case.statements, findings, case.voices, self.models.generator
-            )
+            second = yield from read_again(case.query, case.passages, case.statements, findings, case.voices, generator)
             if second:
                 case.statements |= second
                 findings = yield from self._find_claims(case)

@@ -95,9 +95,7 @@ def read_statements(
         found = _of_kind(question, texts, said, asked)
         given = {i for i, statement in found.items() if statement.given}
         shaped = asked.kind in SHAPED
-        unread = [
-            i for i, reading in enumerate(readings) if reading.language in LANGUAGES or (shaped and i not in given)
-        ]
+        unread = [i for i, one in enumerate(readings) if one.language in LANGUAGES or (shaped and i not in given)]
         return found | find_by_words(question, texts, unread, asked)
     answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
     said = {i: Statement.found(answer, texts[i]) for i, answer in enumerate(answers) if informative(answer)}
