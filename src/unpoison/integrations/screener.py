@@ -19,7 +19,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.guard.guard import UNREAD
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.scan.audit_log import AuditLog
-from unpoison.screener.admission import LONG, overlong
+from unpoison.screener.notes import LONG, overlong
 from unpoison.sources.allow import Allowed
 from unpoison.sources.origins import metadata_of, source_in
 from unpoison.utils.checks import among

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import clip
-from unpoison.scan.documents import UNNAMED, Document, Probe, Unit, documents_of, probe, units_of
+from unpoison.scan.documents import RENAMED, UNNAMED, Document, Probe, Unit, documents_of, probe, units_of
 from unpoison.scan.neighbours import (
     NEAREST,
     Positions,
@@ -115,7 +115,7 @@ def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
         notes.append(f"{bare:,} of {len(documents):,} documents have no id and are named by a hash of their text")
     if empty:
         notes.append(f"{empty:,} documents are empty")
-    renamed = [document.id for document in documents if "another document has its id" in " ".join(document.notes)]
+    renamed = [document.id for document in documents if RENAMED in " ".join(document.notes)]
     if renamed:
         named = f"{clip(renamed[0])}{f' and {len(renamed) - 1:,} more' if len(renamed) > 1 else ''}"
         notes.append(f"some ids are duplicates; quarantine them by their names here: {named}")

@@ -28,6 +28,7 @@ TURNS = ("messages", "conversations")
 """Fields of a chat log with its turns."""
 
 UNNAMED = "it has no id, and is named by a hash of its text"
+RENAMED = "another document has its id"
 
 AUTHORS = ("author", "authors", "uploader", "user", "owner")
 """Metadata with the author."""
@@ -168,7 +169,7 @@ def _told_apart(document: Document, taken: Counter[str]) -> Document:
     taken[name] += 1
     number = f"-{taken[name]}" if taken[name] > 1 else ""
     renamed = replace(document.passage, id=f"{name}{number}")
-    return replace(document, passage=renamed, notes=(*document.notes, f"another has its id {clip(document.id)}"))
+    return replace(document, passage=renamed, notes=(*document.notes, f"{RENAMED} {clip(document.id)}"))
 
 
 def content_name(document: Document) -> str:

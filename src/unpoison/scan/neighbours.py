@@ -54,8 +54,8 @@ def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms
     counts, all_codes, sizes = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)], [0]
     for text in texts:
         code, count = np.unique(np.array(stem_codes(text), np.int32), return_counts=True)
-        if codes is not None and len(codes):
-            wanted = codes[np.minimum(np.searchsorted(codes, code), len(codes) - 1)] == code
+        if codes is not None:
+            wanted = np.isin(code, codes)
             code, count = code[wanted], count[wanted]
         all_codes.append(code)
         counts.append(count.astype(np.float32))

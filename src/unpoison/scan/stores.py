@@ -130,8 +130,8 @@ class FolderStore(Store):
             self._path(name).unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
-        path = (self.path / name).resolve()
-        if not path.is_relative_to(self.path.resolve()):
+        path = self.path / name
+        if not path.resolve().is_relative_to(self.path.resolve()):
             raise InputError(f"{clip(name)} is outside {self.name}; only files below the folder are moved")
         return path
 

@@ -23,18 +23,55 @@ from unpoison.injections.cutting import Injections, injections_in
 from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS, THRESHOLD, Detect
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
+from unpoison.screener.notes import input_notes, length_notes
 from unpoison.sources.sources import Sources
 
-__all__ = ["LONG", "Admitted", "Because", "admit", "overlong", "put_back"]
+__all__ = ["Admitted", "Because", "admit", "put_back"]
 
-LONG = 20_000
-"""Characters of a passage beyond which one planted sentence hardly changes its score. The service judges longer
-passages in windows of this size; a screening notes them."""
 
-MAX_NOTES = 10
-"""Maximum number of passages with hidden text that are named one by one."""
+def admit(
+    query: object,
+    passages: Any,
+    encoder: Encoder | None,
+    *,
+    verbatim: bool = False,
+    trust_embeddings: bool = True,
+    prompt_injection: Action = "keep",
+    threshold: float = THRESHOLD,
+    detect: Detect = DETECTOR.flow,
+    sources: Sources | None = None,
+) -> Flow[Admitted]:
+    """Validate a query and its passages, and select those that the defense reads.
 
-BLOCKED = Reason.of("sources.blocked")
+    Args:
+        query: As callers pass it.
+        passages: As callers pass them.
+        encoder: The defense's.
+        verbatim: The defense reads raw text, as the released code does, which detects no injections.
+        trust_embeddings: False ignores the caller's embeddings and encodes every text here. True ignores only the
+            embeddings of texts with hidden parts, since they were computed from other words than those judged.
+            Without an encoder all are used.
+        prompt_injection: The action on passages with an injection; `keep` skips detection.
+        threshold: The minimum probability of an injection.
+        detect: Finds injections.
+        sources: Decides which sources are blocked, and finds their duplicates.
+    """
+    question, given = as_query(query), as_passages(passages)
+    selected = select_passages(sources, given)
+    spoken = tuple(given[i] for i in selected.read)
+    if verbatim:
+        whole = tuple(replace(p, verbatim=True) for p in spoken)
+        notes = (*length_notes(given), *selected.notes(len(given)))
+        return Admitted(replace(question, verbatim=True), whole, (question, given), notes, selected)
+    notes = (*input_notes(question, given, getattr(encoder, "longest", None)), *selected.notes(len(given)))
+    injections = None
+    if prompt_injection != "keep":
+        injections = yield from injections_in(spoken, prompt_injection, detect, threshold)
+    whole = spoken if injections is None else injections.passages
+    if encoder is None:
+        return Admitted(question, whole, (question, given), notes, selected, injections)
+    asked, whole, unused = _without_doubtful_embeddings(question, whole, encoder, trust=trust_embeddings)
+    return Admitted(asked, whole, (question, given), (*notes, *unused), selected, injections)
 
 
 class Selection(NamedTuple):
@@ -49,6 +86,14 @@ class Selection(NamedTuple):
     read: tuple[int, ...]
     blocked: tuple[int, ...] = ()
     copies: Mapping[int, int] = {}
+
+    def notes(self, k: int) -> list[str]:
+        """The numbers of passages, of k, that are left out for a blocked source or as duplicates."""
+        counts = {
+            "not read, for a blocked source": len(self.blocked),
+            "not read again, as a source repeats itself": len(self.copies),
+        }
+        return [f"{note}: {count} of {k} passages" for note, count in counts.items() if count]
 
 
 def select_passages(sources: Sources | None, passages: Sequence[Passage]) -> Selection:
@@ -65,6 +110,27 @@ def select_passages(sources: Sources | None, passages: Sequence[Passage]) -> Sel
         if place != i:
             copies[i] = place
     return Selection(tuple(first.values()), tuple(blocked), copies)
+
+
+def _without_doubtful_embeddings(
+    question: Query, passages: tuple[Passage, ...], encoder: Encoder, *, trust: bool
+) -> tuple[Query, tuple[Passage, ...], list[str]]:
+    """The texts without the embeddings that are not used, and a note on how many these are."""
+    texts: tuple[Query | Passage, ...] = (question, *passages)
+    brought = [text.embedding is not None for text in texts]
+    doubtful = [not trust or bool(text.hidden) or bool(getattr(text, "cuts", ())) for text in texts]
+    out = [b and d for b, d in zip(brought, doubtful)]
+    if not (unused := sum(out)):
+        return question, passages, []
+    why = "the texts hide something" if trust else "embeddings from outside are not trusted"
+    alone = trust and getattr(encoder, "per_set", False) and unused < sum(brought)
+    instead = "they are compared by their words" if alone else "the texts were encoded here"
+    note = f"{unused} given embedding{'s are' if unused > 1 else ' is'} not used, for {why}; {instead}"
+    bare = tuple(replace(p, embedding=None) if gone else p for p, gone in zip(passages, out[1:]))
+    return replace(question, embedding=None) if out[0] else question, bare, [note]
+
+
+BLOCKED = Reason.of("sources.blocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,71 +175,6 @@ class Admitted:
         return replace(answer, screening=self.screening(answer.screening))
 
 
-def admit(
-    query: object,
-    passages: Any,
-    encoder: Encoder | None,
-    *,
-    verbatim: bool = False,
-    trust_embeddings: bool = True,
-    prompt_injection: Action = "keep",
-    threshold: float = THRESHOLD,
-    detect: Detect = DETECTOR.flow,
-    sources: Sources | None = None,
-) -> Flow[Admitted]:
-    """Validate a query and its passages, and select those that the defense reads.
-
-    Args:
-        query: As callers pass it.
-        passages: As callers pass them.
-        encoder: The defense's.
-        verbatim: The defense reads raw text, as the released code does, which detects no injections.
-        trust_embeddings: False ignores the caller's embeddings and encodes every text here. True ignores only the
-            embeddings of texts with hidden parts, since they were computed from other words than those judged.
-            Without an encoder all are used.
-        prompt_injection: The action on passages with an injection; `keep` skips detection.
-        threshold: The minimum probability of an injection.
-        detect: Finds injections.
-        sources: Decides which sources are blocked, and finds their duplicates.
-    """
-    question, given = as_query(query), as_passages(passages)
-    selected = select_passages(sources, given)
-    spoken = tuple(given[i] for i in selected.read)
-    if verbatim:
-        whole = tuple(replace(p, verbatim=True) for p in spoken)
-        notes = (*_too_long(given), *_not_read(selected, len(given)))
-        return Admitted(replace(question, verbatim=True), whole, (question, given), notes, selected)
-    notes = (
-        *_empty(question, given),
-        *_hidden(question, given),
-        *_too_long(given),
-        *_cut(given, getattr(encoder, "longest", None)),
-        *_not_read(selected, len(given)),
-    )
-    injections = None
-    if prompt_injection != "keep":
-        injections = yield from injections_in(spoken, prompt_injection, detect, threshold)
-    whole = spoken if injections is None else injections.passages
-    read, unused = (question, whole), 0
-    if encoder is not None:
-        texts: tuple[Query | Passage, ...] = (question, *whole)
-        cut = [bool(getattr(text, "cuts", ())) for text in texts]
-        doubtful = [bool(text.hidden) or c or not trust_embeddings for text, c in zip(texts, cut)]
-        brought = [text.embedding is not None for text in texts]
-        out = [d and b for d, b in zip(doubtful, brought)]
-        unused = sum(out)
-        read = (
-            replace(question, embedding=None) if out[0] else question,
-            tuple(replace(p, embedding=None) if gone else p for p, gone in zip(whole, out[1:])),
-        )
-    if unused:
-        why = "the texts hide something" if trust_embeddings else "embeddings from outside are not trusted"
-        alone = trust_embeddings and getattr(encoder, "per_set", False) and unused < sum(brought)
-        instead = "they are compared by their words" if alone else "the texts were encoded here"
-        notes = (*notes, f"{unused} given embedding{'s are' if unused > 1 else ' is'} not used, for {why}; {instead}")
-    return Admitted(*read, (question, given), notes, selected, injections)
-
-
 def _with_injections(screening: Screening, injections: Injections, passages: tuple[Passage, ...]) -> Screening:
     """The screening of the passages that were read as a screening of all; what was cut or flagged becomes spans."""
     read, k = set(injections.read), len(passages)
@@ -186,18 +187,6 @@ def _with_injections(screening: Screening, injections: Injections, passages: tup
     notes = (*screening.evidence.notes, *_injection_notes(injections, k))
     evidence = Evidence(arrays, notes, screening.evidence.graph)
     return replace(screening, passages=passages, verdicts=verdicts, evidence=evidence)
-
-
-def _injection_notes(injections: Injections, k: int) -> list[str]:
-    unread = k - len(injections.read)
-    read = [spans for i, spans in injections.spans.items() if i in injections.read]
-    flagged = sum(_all_flagged(spans) for spans in read)
-    notes = [f"not read, for prompt injection: {unread} of {k} passages"] if unread else []
-    if flagged:
-        notes.append(f"flagged for prompt injection and read: {flagged} of {k} passages")
-    if len(read) > flagged:
-        notes.append(f"read without the prompt injections in them: {len(read) - flagged} of {k} passages")
-    return [*notes, *injections.notes]
 
 
 def _because(injections: Injections, i: int) -> Because:
@@ -224,68 +213,16 @@ def _overlap(span: Span, other: Span) -> bool:
     return span.field == other.field and span.start < other.end and other.start < span.end
 
 
-def _not_read(selected: Selection, k: int) -> list[str]:
-    """Notes with the numbers of passages left out for a blocked source or as duplicates."""
-    counts = {
-        "not read, for a blocked source": len(selected.blocked),
-        "not read again, as a source repeats itself": len(selected.copies),
-    }
-    return [f"{note}: {count} of {k} passages" for note, count in counts.items() if count]
-
-
-def _cut(passages: tuple[Passage, ...], longest: int | None) -> list[str]:
-    """A note on passages with more words than the encoder reads tokens, if it states a limit."""
-    cut = [i for i, passage in enumerate(passages) if longest and len(passage.reading.split(None, longest)) > longest]
-    where = f"vectors made here leave out the rest of passage {_list_positions(cut)}"
-    return [f"the encoder reads {longest} tokens of a text, so {where}"] if cut else []
-
-
-def overlong(passages: Sequence[Passage]) -> list[int]:
-    """Positions of passages too long to be judged sentence by sentence."""
-    return [i for i, passage in enumerate(passages) if max(len(passage.text), len(passage.title or "")) > LONG]
-
-
-def _too_long(passages: tuple[Passage, ...]) -> list[str]:
-    """A note on passages so long that their sentences were not judged one by one."""
-    long = overlong(passages)
-    note = (
-        f"longer than {LONG:,} characters and judged as one text, in which one planted sentence weighs little: passage "
-    )
-    return [f"{note}{_list_positions(long)}; screen it in parts, as it should be indexed"] if long else []
-
-
-def _list_positions(positions: list[int]) -> str:
-    more = len(positions) - MAX_NOTES
-    return ", ".join(map(str, positions[:MAX_NOTES])) + (f" and {more} more" if more > 0 else "")
-
-
-def _empty(query: Query, passages: tuple[Passage, ...]) -> list[str]:
-    """Notes on empty texts."""
-    empty = [i for i, passage in enumerate(passages) if not passage.text.strip()]
-    return [
-        *([] if query.text.strip() else ["the question is empty"]),
-        *_each(dict.fromkeys(empty, "is empty"), "are empty"),
-    ]
-
-
-def _hidden(query: Query, passages: tuple[Passage, ...]) -> list[str]:
-    """Notes on hidden text."""
-    hiding = {i: f"hides {passage.hidden}" for i, passage in enumerate(passages) if passage.hidden}
-    return [*([f"the question hides {query.hidden}"] if query.hidden else []), *_each(hiding, "hide something")]
-
-
-def _each(said: Mapping[int, str], of_many: str) -> list[str]:
-    """A note on each passage by its position; beyond ten passages only their number."""
-    notes = [f"passage {i} {what}" for i, what in said.items()]
-    more = len(notes) - MAX_NOTES
-    return [*notes[:MAX_NOTES], *([f"{more} more passages {of_many}"] if more > 0 else [])]
-
-
-ANSWERING = "answering"
-"""Array with the positions of the passages that answered. If present, all flat arrays have an entry for each of
-these passages only."""
-
-_NAMED = re.compile(r"\bpassage (\d{1,4}(?:, \d{1,4})*)\b")
+def _injection_notes(injections: Injections, k: int) -> list[str]:
+    unread = k - len(injections.read)
+    read = [spans for i, spans in injections.spans.items() if i in injections.read]
+    flagged = sum(_all_flagged(spans) for spans in read)
+    notes = [f"not read, for prompt injection: {unread} of {k} passages"] if unread else []
+    if flagged:
+        notes.append(f"flagged for prompt injection and read: {flagged} of {k} passages")
+    if len(read) > flagged:
+        notes.append(f"read without the prompt injections in them: {len(read) - flagged} of {k} passages")
+    return [*notes, *injections.notes]
 
 
 class Because(NamedTuple):
@@ -293,6 +230,65 @@ class Because(NamedTuple):
 
     reason: Reason
     spans: tuple[Span, ...] = ()
+
+
+def put_back(
+    screening: Screening,
+    passages: tuple[Passage, ...],
+    read: Sequence[int],
+    dropped: Mapping[int, Because],
+    copies: Mapping[int, int] | None = None,
+) -> Screening:
+    """Turn the screening of the passages that were read into a screening of all.
+
+    Positions in reasons, notes, claims, contests and arrays are renumbered. A passage that was left out gets the
+    lowest score; in the arrays it gets 0, as probability of poison 1, as cluster -1. A copy gets the verdict of its
+    original and ranks directly behind it.
+
+    Args:
+        screening: Of the passages that were read.
+        passages: All of them.
+        read: Positions of the passages that were read, ascending.
+        dropped: Passages left out and dropped, by position.
+        copies: Duplicates left out, each mapped to its original. Every position is in one of the three.
+    """
+    if len(read) == len(passages):
+        return screening
+    places = _Places(read, copies or {}, len(passages))
+    lowest = min([0.0, *(v.score for v in screening.verdicts)])
+    verdicts = {i: Verdict(i, False, lowest, None, why.reason, why.spans) for i, why in dropped.items()}
+    for v in screening.verdicts:
+        verdicts[read[v.index]] = replace(v, index=read[v.index], reason=places.reason(v.reason))
+    for copy, first in places.copies.items():
+        verdicts[copy] = replace(verdicts[first], index=copy, reason=Reason.of("copies.copy", passage=first))
+    order = [copy for i in screening.kept_indices for copy in _with_copies(read[i], places.copies)]
+    ranks = {i: rank for rank, i in enumerate(order)}
+    return replace(
+        screening,
+        passages=passages,
+        verdicts=tuple(replace(verdicts[i], rank=ranks.get(i)) for i in range(len(passages))),
+        evidence=replace(
+            screening.evidence,
+            arrays=places.arrays(screening.evidence.arrays),
+            notes=tuple(places.text(note) for note in screening.evidence.notes),
+        ),
+        contested=tuple(
+            replace(contest, rivals=tuple(replace(r, passages=places.of(r.passages)) for r in contest.rivals))
+            for contest in screening.contested
+        ),
+        claims=tuple(replace(claim, passages=places.of(claim.passages)) for claim in screening.claims),
+    )
+
+
+def _with_copies(first: int, copies: Mapping[int, int]) -> list[int]:
+    return [first, *(copy for copy, of in copies.items() if of == first)]
+
+
+ANSWERING = "answering"
+"""Array with the positions of the passages that answered. If present, all flat arrays have an entry for each of
+these passages only."""
+
+_NAMED = re.compile(r"\bpassage (\d{1,4}(?:, \d{1,4})*)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,55 +343,3 @@ class _Places:
         at = sorted(source)
         whole[np.ix_(*[at] * array.ndim)] = array[np.ix_(*[[source[i] for i in at]] * array.ndim)]
         return whole
-
-
-def put_back(
-    screening: Screening,
-    passages: tuple[Passage, ...],
-    read: Sequence[int],
-    dropped: Mapping[int, Because],
-    copies: Mapping[int, int] | None = None,
-) -> Screening:
-    """Turn the screening of the passages that were read into a screening of all.
-
-    Positions in reasons, notes, claims, contests and arrays are renumbered. A passage that was left out gets the
-    lowest score; in the arrays it gets 0, as probability of poison 1, as cluster -1. A copy gets the verdict of its
-    original and ranks directly behind it.
-
-    Args:
-        screening: Of the passages that were read.
-        passages: All of them.
-        read: Positions of the passages that were read, ascending.
-        dropped: Passages left out and dropped, by position.
-        copies: Duplicates left out, each mapped to its original. Every position is in one of the three.
-    """
-    if len(read) == len(passages):
-        return screening
-    places = _Places(read, copies or {}, len(passages))
-    lowest = min([0.0, *(v.score for v in screening.verdicts)])
-    verdicts = {i: Verdict(i, False, lowest, None, why.reason, why.spans) for i, why in dropped.items()}
-    for v in screening.verdicts:
-        verdicts[read[v.index]] = replace(v, index=read[v.index], reason=places.reason(v.reason))
-    for copy, first in places.copies.items():
-        verdicts[copy] = replace(verdicts[first], index=copy, reason=Reason.of("copies.copy", passage=first))
-    order = [copy for i in screening.kept_indices for copy in _with_copies(read[i], places.copies)]
-    ranks = {i: rank for rank, i in enumerate(order)}
-    return replace(
-        screening,
-        passages=passages,
-        verdicts=tuple(replace(verdicts[i], rank=ranks.get(i)) for i in range(len(passages))),
-        evidence=replace(
-            screening.evidence,
-            arrays=places.arrays(screening.evidence.arrays),
-            notes=tuple(places.text(note) for note in screening.evidence.notes),
-        ),
-        contested=tuple(
-            replace(contest, rivals=tuple(replace(r, passages=places.of(r.passages)) for r in contest.rivals))
-            for contest in screening.contested
-        ),
-        claims=tuple(replace(claim, passages=places.of(claim.passages)) for claim in screening.claims),
-    )
-
-
-def _with_copies(first: int, copies: Mapping[int, int]) -> list[int]:
-    return [first, *(copy for copy, of in copies.items() if of == first)]

@@ -121,11 +121,11 @@ class Moments(Numbers):
         if number is None or number[0].denominator != 1 or not _is_year(str(number[0])):
             return 0
         follows = words[number[1]]
+        if follows == "s" and self.glued(number[1]):  # the 1990s, and no number of seconds
+            return self._add("date", at, number[1] + 1, (int(number[0]), None, None), ("decade", "yes"))
         spans = follows == "-" and _is_year(words[number[1] + 1])
         if unit_name(follows) not in ("", "year") or (follows in "-%:" and self.glued(number[1] + 1) and not spans):
             return 0
-        if follows == "s" and self.glued(number[1]):  # the 1990s
-            return self._add("date", at, number[1] + 1, (int(number[0]), None, None), ("decade", "yes"))
         return self._add("date", at, number[1], (int(number[0]), None, None))
 
     def _weekday(self, at: int) -> int:

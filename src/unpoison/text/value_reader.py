@@ -21,6 +21,49 @@ from unpoison.text.units import CURRENCIES, JOINING, MEASURES, Quantity, single,
 
 __all__ = ["MAX_CHARS", "read_values", "values"]
 
+MAX_CHARS = 20_000
+"""Maximum characters of a text that are searched."""
+
+
+def values(text: str) -> tuple[Value, ...]:
+    """The values of a text, in order and without overlap. The last 4,096 results are cached."""
+    return read_values(text[:MAX_CHARS]).values
+
+
+class ReadValues(NamedTuple):
+    """The values of a text in order, the parts that belong to none, and the regions that values and parts take."""
+
+    values: tuple[Value, ...]
+    loose: frozenset[Qualifier]
+    taken: tuple[tuple[int, int], ...]
+
+
+@lru_cache(maxsize=4096)
+def read_values(
+    text: str, *, date: bool = False, years: bool = False, alone: bool = False, dots: bool = False
+) -> ReadValues:
+    """Read a text.
+
+    Args:
+        text: Any text.
+        date: Whether a date is asked for, so that the name of a month alone is a date.
+        years: Whether four digits alone are a year.
+        alone: Whether the text is an answer, whose article ("a week") and hyphenated numbers count.
+        dots: Whether "1.250" is a thousand and more, as in most languages other than English.
+    """
+    return _Reader(text, date, years, alone, dots or other_language(text) is not None).read()
+
+
+_SHAPES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("iban", re.compile(r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,3})?\b")),
+    ("phone", re.compile(r"(?<![\w.,:])(?:\+\d{1,3}|\(?0\d{1,5}\)?)[\s/()-]{0,3}\d[\d\s/()-]{4,16}\d\b(?![.:]\d)")),
+    ("code", re.compile(r"\b(?=[A-Z0-9-]{0,30}\d{3})(?=[A-Z0-9-]{0,30}[A-Z])[A-Z0-9][A-Z0-9-]{4,30}[A-Z0-9]\b")),
+)
+_DATES = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}([./])\d{1,2}\1\d{4}")
+
+NEAR_BY = {"direction": 12, "bound": 6, "rate": 6}
+"""Maximum characters between a value and what qualifies it; 4 for other dimensions."""
+
 _UNNAMED = word_list("no_units")
 """Words after a number that are not units."""
 _SHORT_SCALES = {"k": 10**3, "mn": 10**6, "bn": 10**9, "tn": 10**12}
@@ -72,6 +115,200 @@ class _Reader(Moments):
                     ends |= {piece.start: end for piece in self.pieces if start <= piece.start < end}
                     self.found.append(Value(kind, start, end, key))
         return ends
+
+    def _count(self, at: int) -> int:
+        """The end of the quantity that begins here; 0 if there is none."""
+        words, begun = self.words, at
+        sign, at = self._sign(at)
+        money, at = self._currency(at)
+        if not money and (end := self._fraction(begun, at)):
+            return end
+        ordinal = not self.alone and phrases("ordinals").at(words, at) is not None
+        number = None if ordinal else self.number(at) or (None if money else self._article(at))
+        if number is None or (words[begun] == "one" and begun and words[begun - 1] == "no"):
+            return self._times(begun)
+        value, end = number
+        named = begun > 1 and words[begun - 1] == "-" and self.glued(begun) and words[begun - 2].isalpha()  # SI-8
+        if not self.alone and ((named and sign == 1) or (begun and words[begun - 1] == "§")):
+            return end
+        if words[end : end + 2] == ["out", "of"] and (whole := self.number(end + 2)) and whole[0]:
+            return self._add("share", begun, whole[1], to_count(value / whole[0] * 100, "%"))
+        value, end = self._scaled(value, end, bool(money))
+        unit, behind, parts = (money, end, []) if money else self._unit(end)
+        if unit in ("hour", "year") and (half := self._and_a_half(behind)):
+            value, behind = value + Fraction(1, 2), half
+        value, behind = self._longer(value, unit, behind)
+        key = to_count(sign * value, unit)
+        spoken = words[begun - 1] if begun else ""
+        if spoken.isalpha() and spoken not in _UNNAMED and not unit and "." in words[at] and not self.dots:
+            key = key._replace(written=words[at])  # Python 3.1 is not Python 3.10
+        kind: Kind = _kind(key)
+        if kind == "number" and not key.kind and unit != "time":
+            behind = end  # a noun stays among the words
+        self._add(kind, begun, max(behind, end), key, *parts)
+        return self._rate(max(behind, end), bool(unit) and behind == end)
+
+    def _sign(self, at: int) -> tuple[int, int]:
+        if (minus := phrases("minus").at(self.words, at)) is not None:
+            return -1, minus[1]
+        if self.words[at] in ("-", "+") and self.glued(at + 1) and not self.glued(at):
+            return (1 if self.words[at] == "+" else -1), at + 1
+        return 1, at
+
+    def _currency(self, at: int) -> tuple[str, int]:
+        """The currency before a number, "" if there is none, and its end."""
+        words = self.words
+        if words[at] in _COUNTRIES and words[at + 1] == "$":
+            return ("$" if words[at] == "us" else f"{words[at][:1]}$"), at + 2
+        named = phrases("units").get(words[at]) if words[at] else None
+        if words[at] in CURRENCIES or named in CURRENCIES:
+            number = words[at + 1][:1].isdecimal()
+            return (named if named in CURRENCIES else words[at], at + 1) if number else ("", at)
+        return "", at
+
+    def _fraction(self, begun: int, at: int) -> int:
+        """Half an hour, a quarter, two thirds."""
+        words = self.words
+        found = phrases("fractions").at(words, at)
+        top = Fraction(1)
+        if found is None:
+            first = (1,) if phrases("homographs").get(words[at]) == 1 else word_value(words[at])
+            part = phrases("fractions").get(single(words[at + 1])) if len(first) == 1 else None
+            if part is None:
+                return 0
+            top, found = Fraction(first[0]), (part, at + 2)
+        elif found[0] not in ("1/2", "3/2"):
+            return 0  # "third", "quarter" alone
+        value, end = top * Fraction(found[0]), found[1]
+        end += words[end] in ("-", "'")
+        skip = end + (words[end] in ("a", "an", "of") and words[end + 1] in ("hour", "year", "day", "month"))
+        unit = unit_name(words[skip])
+        if (dozen := phrases("dozens").at(words, end + (words[end] == "a"))) is not None:
+            return self._add("number", begun, dozen[1], to_count(12 * value, ""))
+        if _is_time(unit):
+            return self._rate(self._add("duration", begun, skip + 1, to_count(value, unit)), noun=False)
+        if (value.denominator == 2 and value > 1) or (found[0] == "1/2" and top == 1 and not self.alone):
+            return 0
+        return self._add("share", begun, end, to_count(100 * value, "%"))
+
+    def _article(self, at: int) -> tuple[Fraction, int] | None:
+        """An article that means one before a unit, or a number word that is also another word."""
+        words = self.words
+        found = phrases("homographs").at(words, at)
+        if found is None:
+            return None
+        unit = unit_name(words[found[1]])
+        if not (_is_time(unit) or unit in CURRENCIES):
+            return None
+        if words[at] in ("a", "an") and not ((self.alone and at == 0) or words[at - 1] in _BEFORE_ARTICLE):
+            return None  # "a year" is also a rate
+        return Fraction(found[0]), found[1]
+
+    def _times(self, at: int) -> int:
+        """How often: "twice a week"; "once" only before a rate."""
+        found = phrases("times").at(self.words, at)
+        if found is None:
+            return 0
+        rated = phrases("rates").at(self.words, found[1]) is not None
+        if found[0] == 1 and not rated and not (self.alone and self.size <= 2):
+            return 0
+        self._add("number", at, found[1], to_count(Fraction(found[0]), "time"))
+        return self._rate(found[1], noun=False)
+
+    def _scaled(self, value: Fraction, end: int, money: bool) -> tuple[Fraction, int]:
+        """A number with what follows it: 12.2 bn, two and a half, 5/8."""
+        words, scales = self.words, _MONEY_SCALES if money else _SHORT_SCALES
+        if words[end] in scales and (money or self.glued(end)):
+            value, end = value * scales[words[end]], end + 1
+        if words[end : end + 3] == ["and", "a", "half"]:
+            return value + Fraction(1, 2), end + 3
+        if words[end] == "/" and (bottom := self.number(end + 1)) and self.glued(end) and bottom[0]:
+            return value / bottom[0], bottom[1]
+        return value, end
+
+    def _unit(self, at: int) -> tuple[str, int, list[Qualifier]]:
+        """The unit that begins here, where it ends, and what qualifies it; a noun also stays a word."""
+        words, begun, parts = self.words, at, list[Qualifier]()
+        at += words[at] == "-" and self.glued(at) and self.glued(at + 1)
+        if words[at] in _DEGREES:
+            scale = {"c": "celsius", "f": "fahrenheit"}.get(words[at + 1], words[at + 1])
+            known = scale in ("celsius", "fahrenheit", "kelvin")
+            return (f"degree {scale}", at + 2, []) if known else ("degree", at + 1, [])
+        qualified = phrases("parts").at(words, at)
+        if qualified is not None and qualified[0][0] == "days":
+            if words[at].endswith(_DAYS):
+                return "day", qualified[1], [qualified[0]]
+            parts, at = [qualified[0]], qualified[1]
+        elif words[at] in _ADJECTIVES and unit_name(words[at + 1]):
+            at += 1
+        if words[at] in _COUNTRIES and single(words[at + 1]) == "dollar":
+            return ("$" if words[at] == "us" else words[at][:1] + "$"), at + 2, parts
+        named = phrases("units").at(words, at)
+        if named is not None and named[1] > at + 1:
+            return str(named[0]), named[1], parts
+        power = _POWERS.get(words[at], 0)
+        at += power > 0
+        name = unit_name(words[at])
+        if words[at] == "in" and words[at + 1]:
+            return "", begun, []  # the preposition
+        return self._compound_unit(name, at, power, parts) if name else (self._noun(at), begun, [])
+
+    def _compound_unit(
+        self, name: str, at: int, power: int, parts: list[Qualifier]
+    ) -> tuple[str, int, list[Qualifier]]:
+        """A known unit with what follows it: squared, divided by time, a kind of day."""
+        words = self.words
+        if words[at + 1] in ("²", "³"):
+            power, at = (2 if words[at + 1] == "²" else 3), at + 1
+        after = phrases("parts").at(words, at + 1)
+        if name == "day" and after is not None and after[0][0] == "days":
+            return name, after[1], [*parts, after[0]]
+        kind = MEASURES[name][0] if name in MEASURES else ""
+        if power and kind == "length":
+            return f"{power} {name}", at + 1, parts
+        other = unit_name(words[at + 2])
+        if words[at + 1] in ("/", "per") and other in MEASURES and kind not in ("", "time", "share", *_MONEY):
+            return f"{name}/{other}", at + 3, parts
+        return name, at + 1, parts
+
+    def _noun(self, at: int) -> str:
+        """The noun after a number, which is its unit; "" if it is another word."""
+        word = self.words[at]
+        tables = ("parts", "weekdays", "rates")
+        known = word in _UNNAMED or word in _SHORT_SCALES or any(phrases(name).at(self.words, at) for name in tables)
+        return single(word) if word.isalpha() and not known else ""
+
+    def _and_a_half(self, at: int) -> int:
+        """The end of "and a half", "et demie", "y media" after a unit; 0 if it is not there."""
+        joined = self.words[at] in JOINING
+        at += joined + (self.words[at + 1] in ("a", "eine"))
+        found = phrases("fractions").at(self.words, at) if joined else None
+        return found[1] if found is not None and found[0] == "1/2" else 0
+
+    def _longer(self, value: Fraction, unit: str, end: int) -> tuple[Fraction, int]:
+        """A duration with the smaller units that follow: 1 h 30 min."""
+        number = self.number(end + (self.words[end] in JOINING)) if unit in _SMALLER else None
+        smaller = self._unit(number[1]) if number else ("", 0, [])
+        if number is None or smaller[0] != _SMALLER[unit]:
+            return value, end
+        return value + number[0] * MEASURES[smaller[0]][1] / MEASURES[unit][1], smaller[1]
+
+    def _rate(self, end: int, noun: bool) -> int:
+        """The end of a rate behind a value, such as "a day" or "per user", which becomes a part of it."""
+        words = self.words
+        for start in range(end, end + 1 + noun + (words[end] == "/")):
+            found = phrases("rates").at(words, start)
+            if found is None and words[start] in ("/", "per", "pro", "par", "por", "each", "je"):
+                unit = unit_name(words[start + 1])
+                plain = words[start + 1].isalpha() and words[start + 1] not in _UNNAMED
+                name = unit if unit in MEASURES else single(words[start + 1]) if plain else ""
+                found = (name, start + 2) if name else None
+            if found is None or (start > end and not words[end].isalpha()):
+                continue
+            self.found[-1] = self.found[-1]._replace(parts=self.found[-1].parts | {("rate", str(found[0]))})
+            self.taken.append((self.pieces[start].start, self.pieces[found[1] - 1].end))
+            return end if start > end else found[1]
+        return end
 
     def _part(self, at: int) -> int:
         """A phrase that qualifies a value."""
@@ -132,204 +369,6 @@ class _Reader(Moments):
                 self.taken.append((start, end))
         return frozenset(loose)
 
-    def _count(self, at: int) -> int:
-        """The end of the quantity that begins here; 0 if there is none."""
-        words, begun = self.words, at
-        sign, at = self._sign(at)
-        money, at = self._currency(at)
-        if not money and (end := self._fraction(begun, at)):
-            return end
-        ordinal = not self.alone and phrases("ordinals").at(words, at) is not None
-        number = None if ordinal else self.number(at) or (None if money else self._article(at))
-        if number is None or (words[begun] == "one" and begun and words[begun - 1] == "no"):
-            return self._times(begun)
-        value, end = number
-        named = begun > 1 and words[begun - 1] == "-" and self.glued(begun) and words[begun - 2].isalpha()  # SI-8
-        if not self.alone and ((named and sign == 1) or (begun and words[begun - 1] == "§")):
-            return end
-        if words[end : end + 2] == ["out", "of"] and (whole := self.number(end + 2)) and whole[0]:
-            return self._add("share", begun, whole[1], to_count(value / whole[0] * 100, "%"))
-        value, end = self._scaled(value, end, bool(money))
-        unit, behind, parts = (money, end, []) if money else self._unit(end)
-        if unit in ("hour", "year") and (half := self._and_a_half(behind)):
-            value, behind = value + Fraction(1, 2), half
-        value, behind = self._longer(value, unit, behind)
-        key = to_count(sign * value, unit)
-        spoken = words[begun - 1] if begun else ""
-        if spoken.isalpha() and spoken not in _UNNAMED and not unit and "." in words[at] and not self.dots:
-            key = key._replace(written=words[at])  # Python 3.1 is not Python 3.10
-        kind: Kind = _kind(key)
-        if kind == "number" and not key.kind and unit != "time":
-            behind = end  # a noun stays among the words
-        self._add(kind, begun, max(behind, end), key, *parts)
-        return self._rate(max(behind, end), bool(unit) and behind == end)
-
-    def _sign(self, at: int) -> tuple[int, int]:
-        if (minus := phrases("minus").at(self.words, at)) is not None:
-            return -1, minus[1]
-        if self.words[at] in ("-", "+") and self.glued(at + 1) and not self.glued(at):
-            return (1 if self.words[at] == "+" else -1), at + 1
-        return 1, at
-
-    def _scaled(self, value: Fraction, end: int, money: bool) -> tuple[Fraction, int]:
-        """A number with what follows it: 12.2 bn, two and a half, 5/8."""
-        words, scales = self.words, _MONEY_SCALES if money else _SHORT_SCALES
-        if words[end] in scales and (money or self.glued(end)):
-            value, end = value * scales[words[end]], end + 1
-        if words[end : end + 3] == ["and", "a", "half"]:
-            return value + Fraction(1, 2), end + 3
-        if words[end] == "/" and (bottom := self.number(end + 1)) and self.glued(end) and bottom[0]:
-            return value / bottom[0], bottom[1]
-        return value, end
-
-    def _currency(self, at: int) -> tuple[str, int]:
-        """The currency before a number, "" if there is none, and its end."""
-        words = self.words
-        if words[at] in _COUNTRIES and words[at + 1] == "$":
-            return ("$" if words[at] == "us" else f"{words[at][:1]}$"), at + 2
-        named = phrases("units").get(words[at]) if words[at] else None
-        if words[at] in CURRENCIES or named in CURRENCIES:
-            number = words[at + 1][:1].isdecimal()
-            return (named if named in CURRENCIES else words[at], at + 1) if number else ("", at)
-        return "", at
-
-    def _times(self, at: int) -> int:
-        """How often: "twice a week"; "once" only before a rate."""
-        found = phrases("times").at(self.words, at)
-        if found is None:
-            return 0
-        rated = phrases("rates").at(self.words, found[1]) is not None
-        if found[0] == 1 and not rated and not (self.alone and self.size <= 2):
-            return 0
-        self._add("number", at, found[1], to_count(Fraction(found[0]), "time"))
-        return self._rate(found[1], noun=False)
-
-    def _fraction(self, begun: int, at: int) -> int:
-        """Half an hour, a quarter, two thirds."""
-        words = self.words
-        found = phrases("fractions").at(words, at)
-        top = Fraction(1)
-        if found is None:
-            first = (1,) if phrases("homographs").get(words[at]) == 1 else word_value(words[at])
-            part = phrases("fractions").get(single(words[at + 1])) if len(first) == 1 else None
-            if part is None:
-                return 0
-            top, found = Fraction(first[0]), (part, at + 2)
-        elif found[0] not in ("1/2", "3/2"):
-            return 0  # "third", "quarter" alone
-        value, end = top * Fraction(found[0]), found[1]
-        end += words[end] in ("-", "'")
-        skip = end + (words[end] in ("a", "an", "of") and words[end + 1] in ("hour", "year", "day", "month"))
-        unit = unit_name(words[skip])
-        if (dozen := phrases("dozens").at(words, end + (words[end] == "a"))) is not None:
-            return self._add("number", begun, dozen[1], to_count(12 * value, ""))
-        if _is_time(unit):
-            return self._rate(self._add("duration", begun, skip + 1, to_count(value, unit)), noun=False)
-        if (value.denominator == 2 and value > 1) or (found[0] == "1/2" and top == 1 and not self.alone):
-            return 0
-        return self._add("share", begun, end, to_count(100 * value, "%"))
-
-    def _article(self, at: int) -> tuple[Fraction, int] | None:
-        """An article that means one before a unit, or a number word that is also another word."""
-        words = self.words
-        found = phrases("homographs").at(words, at)
-        if found is None:
-            return None
-        unit = unit_name(words[found[1]])
-        if not (_is_time(unit) or unit in CURRENCIES):
-            return None
-        if words[at] in ("a", "an") and not ((self.alone and at == 0) or words[at - 1] in _BEFORE_ARTICLE):
-            return None  # "a year" is also a rate
-        return Fraction(found[0]), found[1]
-
-    def _and_a_half(self, at: int) -> int:
-        """The end of "and a half", "et demie", "y media" after a unit; 0 if it is not there."""
-        joined = self.words[at] in JOINING
-        at += joined + (self.words[at + 1] in ("a", "eine"))
-        found = phrases("fractions").at(self.words, at) if joined else None
-        return found[1] if found is not None and found[0] == "1/2" else 0
-
-    def _longer(self, value: Fraction, unit: str, end: int) -> tuple[Fraction, int]:
-        """A duration with the smaller units that follow: 1 h 30 min."""
-        number = self.number(end + (self.words[end] in JOINING)) if unit in _SMALLER else None
-        smaller = self._unit(number[1]) if number else ("", 0, [])
-        if number is None or smaller[0] != _SMALLER[unit]:
-            return value, end
-        return value + number[0] * MEASURES[smaller[0]][1] / MEASURES[unit][1], smaller[1]
-
-    def _unit(self, at: int) -> tuple[str, int, list[Qualifier]]:
-        """The unit that begins here, where it ends, and what qualifies it; a noun also stays a word."""
-        words, begun, parts = self.words, at, list[Qualifier]()
-        at += words[at] == "-" and self.glued(at) and self.glued(at + 1)
-        if words[at] in _DEGREES:
-            scale = {"c": "celsius", "f": "fahrenheit"}.get(words[at + 1], words[at + 1])
-            known = scale in ("celsius", "fahrenheit", "kelvin")
-            return (f"degree {scale}", at + 2, []) if known else ("degree", at + 1, [])
-        qualified = phrases("parts").at(words, at)
-        if qualified is not None and qualified[0][0] == "days":
-            if words[at].endswith(_DAYS):
-                return "day", qualified[1], [qualified[0]]
-            parts, at = [qualified[0]], qualified[1]
-        elif words[at] in _ADJECTIVES and unit_name(words[at + 1]):
-            at += 1
-        if words[at] in _COUNTRIES and single(words[at + 1]) == "dollar":
-            return ("$" if words[at] == "us" else words[at][:1] + "$"), at + 2, parts
-        named = phrases("units").at(words, at)
-        if named is not None and named[1] > at + 1:
-            return str(named[0]), named[1], parts
-        power = _POWERS.get(words[at], 0)
-        at += power > 0
-        name = unit_name(words[at])
-        if words[at] == "in" and words[at + 1]:
-            return "", begun, []  # the preposition
-        return self._compound_unit(name, at, power, parts) if name else (self._noun(at), begun, [])
-
-    def _noun(self, at: int) -> str:
-        """The noun after a number, which is its unit; "" if it is another word."""
-        word = self.words[at]
-        tables = ("parts", "weekdays", "rates")
-        known = word in _UNNAMED or word in _SHORT_SCALES or any(phrases(name).at(self.words, at) for name in tables)
-        return single(word) if word.isalpha() and not known else ""
-
-    def _compound_unit(
-        self, name: str, at: int, power: int, parts: list[Qualifier]
-    ) -> tuple[str, int, list[Qualifier]]:
-        """A known unit with what follows it: squared, divided by time, a kind of day."""
-        words = self.words
-        if words[at + 1] in ("²", "³"):
-            power, at = (2 if words[at + 1] == "²" else 3), at + 1
-        after = phrases("parts").at(words, at + 1)
-        if name == "day" and after is not None and after[0][0] == "days":
-            return name, after[1], [*parts, after[0]]
-        kind = MEASURES[name][0] if name in MEASURES else ""
-        if power and kind == "length":
-            return f"{power} {name}", at + 1, parts
-        other = unit_name(words[at + 2])
-        if words[at + 1] in ("/", "per") and other in MEASURES and kind not in ("", "time", "share", *_MONEY):
-            return f"{name}/{other}", at + 3, parts
-        return name, at + 1, parts
-
-    def _rate(self, end: int, noun: bool) -> int:
-        """The end of a rate behind a value, such as "a day" or "per user", which becomes a part of it."""
-        words = self.words
-        for start in range(end, end + 1 + noun + (words[end] == "/")):
-            found = phrases("rates").at(words, start)
-            if found is None and words[start] in ("/", "per", "pro", "par", "por", "each", "je"):
-                unit = unit_name(words[start + 1])
-                plain = words[start + 1].isalpha() and words[start + 1] not in _UNNAMED
-                name = unit if unit in MEASURES else single(words[start + 1]) if plain else ""
-                found = (name, start + 2) if name else None
-            if found is None or (start > end and not words[end].isalpha()):
-                continue
-            self.found[-1] = self.found[-1]._replace(parts=self.found[-1].parts | {("rate", str(found[0]))})
-            self.taken.append((self.pieces[start].start, self.pieces[found[1] - 1].end))
-            return end if start > end else found[1]
-        return end
-
-
-def _is_time(unit: str) -> bool:
-    return unit in MEASURES and MEASURES[unit][0] == "time"
-
 
 def _kind(key: Quantity) -> Kind:
     if key.kind in _MONEY or key.unit in CURRENCIES:
@@ -337,48 +376,8 @@ def _kind(key: Quantity) -> Kind:
     return "duration" if key.kind == "time" else "share" if key.unit == "%" else "number"
 
 
-MAX_CHARS = 20_000
-"""Maximum characters of a text that are searched."""
-
-NEAR_BY = {"direction": 12, "bound": 6, "rate": 6}
-"""Maximum characters between a value and what qualifies it; 4 for other dimensions."""
-
-
-class ReadValues(NamedTuple):
-    """The values of a text in order, the parts that belong to none, and the regions that values and parts take."""
-
-    values: tuple[Value, ...]
-    loose: frozenset[Qualifier]
-    taken: tuple[tuple[int, int], ...]
-
-
-_SHAPES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("iban", re.compile(r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,3})?\b")),
-    ("phone", re.compile(r"(?<![\w.,:])(?:\+\d{1,3}|\(?0\d{1,5}\)?)[\s/()-]{0,3}\d[\d\s/()-]{4,16}\d\b(?![.:]\d)")),
-    ("code", re.compile(r"\b(?=[A-Z0-9-]{0,30}\d{3})(?=[A-Z0-9-]{0,30}[A-Z])[A-Z0-9][A-Z0-9-]{4,30}[A-Z0-9]\b")),
-)
-_DATES = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}([./])\d{1,2}\1\d{4}")
-
-
-def values(text: str) -> tuple[Value, ...]:
-    """The values of a text, in order and without overlap. The last 4,096 results are cached."""
-    return read_values(text[:MAX_CHARS]).values
-
-
-@lru_cache(maxsize=4096)
-def read_values(
-    text: str, *, date: bool = False, years: bool = False, alone: bool = False, dots: bool = False
-) -> ReadValues:
-    """Read a text.
-
-    Args:
-        text: Any text.
-        date: Whether a date is asked for, so that the name of a month alone is a date.
-        years: Whether four digits alone are a year.
-        alone: Whether the text is an answer, whose article ("a week") and hyphenated numbers count.
-        dots: Whether "1.250" is a thousand and more, as in most languages other than English.
-    """
-    return _Reader(text, date, years, alone, dots or other_language(text) is not None).read()
+def _is_time(unit: str) -> bool:
+    return unit in MEASURES and MEASURES[unit][0] == "time"
 
 
 def _fits(part: Qualifier, value: Value, start: int) -> bool:

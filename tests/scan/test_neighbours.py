@@ -1,0 +1,82 @@
+"""Nearest units by rare words: which stems are looked up, and where ties go."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unpoison.scan import neighbours
+from unpoison.scan.neighbours import MAX_TOKEN, NEAREST, by_words, likeness, rarest, stem_codes, table, weigh_stems
+
+TEXTS = ["red apples fall", "red apples rot", "blue pears fall", "red stones"]
+
+
+def nearest(question: str, texts: list[str], **given: np.ndarray) -> list[int]:
+    terms = table(texts)
+    (units,) = by_words([question], *weigh_stems(terms.counts), terms.codes, **given)
+    return units.tolist()
+
+
+def test_words_are_counted_by_their_stems_without_stop_words() -> None:
+    assert len(stem_codes("The apples and the apple, APPLES")) == 3
+    assert len(set(stem_codes("The apples and the apple, APPLES"))) == 1
+    assert table(["apples apple", "pear"]).counts.toarray().tolist() in ([[2, 0], [0, 1]], [[0, 2], [1, 0]])
+    assert table(["apple pear"], table(["pear"]).codes).counts.toarray().tolist() == [[1]]
+
+
+def test_a_word_has_so_many_characters_that_are_told_apart() -> None:
+    long = "x" * MAX_TOKEN
+    assert stem_codes(long) == stem_codes(long + "y")
+    assert stem_codes(long[1:] + "y") != stem_codes(long)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, []), (1, ["pears"]), (2, ["blue", "pears"]), (9, ["blue", "pears", "fall"])]
+)
+def test_the_rarest_words_come_in_the_order_of_the_text(count: int, words: list[str]) -> None:
+    terms = table(["blue fall", "fall", "fall", "pears"])
+    _, rarity = weigh_stems(table(["blue fall blue", "fall", "fall blue", "pears"]).counts)
+    assert rarest("blue pears fall; pears unknown", count, terms.codes, rarity) == words
+
+
+def test_of_equally_rare_words_the_earlier_counts() -> None:
+    terms = table(["blue pears"])
+    rarity = weigh_stems(terms.counts)[1]
+    assert rarest("pears blue", 1, terms.codes, rarity) == ["pears"]
+    assert rarest("blue pears", 1, terms.codes, rarity) == ["blue"]
+    assert rarest("blue", 1, terms.codes[:0], rarity) == []
+
+
+def test_units_of_the_own_document_are_no_neighbours() -> None:
+    owner = np.array([0, 0, 1, 2], np.int32)
+    assert nearest("red apples", TEXTS) == [0, 1, 3]
+    assert nearest("red apples", TEXTS, own=np.array([0], np.int32), owner=owner) == [3]
+    assert nearest("red apples", TEXTS, own=np.array([7], np.int32), owner=owner) == [0, 1, 3]
+
+
+def test_ties_go_to_the_earlier_unit_and_so_many_are_returned() -> None:
+    assert nearest("red", ["red"] * (5 * NEAREST)) == list(range(NEAREST))
+    assert nearest("red", ["blue", *["red"] * NEAREST, "red red"])[0] == NEAREST + 1
+
+
+def test_a_usual_stem_is_looked_up_where_a_question_has_no_rarer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "HOLDERS", 2)
+    assert nearest("red", TEXTS) == [3, 0, 1], "held by three"
+    assert nearest("red pears", TEXTS) == [2], "held by one"
+    assert set(nearest("red apples", TEXTS)) == {0, 1}, "held by two, which is not too many"
+    monkeypatch.setattr(neighbours, "TERMS", 1)
+    assert nearest("apples pears", TEXTS) == [2], "only the rarest"
+
+
+def test_unknown_words_have_no_neighbours() -> None:
+    assert nearest("unknown", TEXTS) == []
+    assert nearest("red", []) == []
+
+
+def test_the_likeness_to_no_neighbour_is_zero() -> None:
+    rows = neighbours.unit_length(table(TEXTS).counts, np.ones(len(table(TEXTS).codes), np.float32))
+    cosines = likeness(np.array([[1, -1], [0, 2], [-1, 3], [3, 0]], np.int32), rows)
+    assert cosines[0, 0] == pytest.approx(2 / 3)
+    assert cosines[1].tolist() == pytest.approx([2 / 3, 0])
+    assert cosines[2].tolist() == [0, 0]
+    assert cosines[3].tolist() == pytest.approx([1, 1 / 6**0.5])
