@@ -124,9 +124,8 @@ class Rag:
 
     async def aask(self, question: str | Query) -> Answer:
         """`ask` for asyncio."""
-        (query, passages), calls = await arun(
-            self._find_passages(as_query(question)), self._models, self.defense.limits
-        )
+        found = self._find_passages(as_query(question))
+        (query, passages), calls = await arun(found, self._models, self.defense.limits)
         if not passages and self._reads:
             return self._empty_answer(query, calls)
         answer = withhold_unproved(await self.defense.aanswer(*self._comparable(query, passages)), self.guarantee)
@@ -138,10 +137,8 @@ class Rag:
         return not self.defense.answers_itself
 
     def _empty_answer(self, query: Query, calls: tuple[Call, ...]) -> Answer:
-        notes = ("the retriever found nothing that matches",)
-        screening = Screening.decided(
-            self.defense.name, query, (), kept=(), scores=(), reasons=(), evidence=Evidence(notes=notes)
-        )
+        nothing = Evidence(notes=("the retriever found nothing that matches",))
+        screening = Screening.decided(self.defense.name, query, (), kept=(), scores=(), reasons=(), evidence=nothing)
         return replace(Answer.abstention(screening), calls=calls)
 
     def _find_passages(self, query: Query) -> Flow[tuple[Query, tuple[Passage, ...]]]:

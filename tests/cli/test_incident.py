@@ -64,7 +64,7 @@ def test_documents_and_rows_are_ranked_without_a_system(run: Any, tmp_path: Path
         result = run("incident", "--passages", path, "--row", choice, "-g", "extractive", "--json")
         assert json.loads(result.stdout)["verdict"] == "proven", result.output
     both = run("incident", "--passages", path)
-    assert (both.exit_code, "select one, such as --row 1" in both.stderr) == (2, True)
+    assert (both.exit_code, "select one: --row 1" in both.stderr) == (2, True)
     path.write_text('{"text": "a"}\n{broken\n')
     assert "line 2" in run("incident", *asked, "--answer", "a").stderr
 

@@ -10,7 +10,7 @@ import pytest
 from unpoison import Grada, Guard, RagDefender
 from unpoison.core.passages import Passage
 from unpoison.integrations.screener import DocumentScreener, passage
-from unpoison.screener.notes import LONG
+from unpoison.screener.admission import LONG
 from unpoison.serve import Bounds
 
 QUERY = "where is the museum of the Vasa"

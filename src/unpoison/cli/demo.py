@@ -58,10 +58,7 @@ HONEST = {
 """Honest pages, by domain."""
 
 CITIES = ("Stockholm", "Gothenburg")
-OWNED = {
-    "five pages of one domain": "https://planted.example/{}",
-    "one page of five domains": "https://planted{}.example/",
-}
+OWNED = {"five pages of one domain": "https://lies.example/{}", "one page of five domains": "https://lies{}.example/"}
 """Where the attacker's pages are."""
 
 

@@ -70,10 +70,8 @@ class Rerank(Defense):
         reasons = [Reason("")] * len(order)
         for rank, i in enumerate(order):
             place = {"place": rank + 1, "count": len(order), "relevance": scores[i]}
-            past = rank >= self.keep
-            reasons[i] = (
-                Reason.of("rerank.past", **place, keep=self.keep) if past else Reason.of("rerank.kept", **place)
-            )
+            past = {"keep": self.keep} if rank >= self.keep else {}
+            reasons[i] = Reason.of("rerank.past" if past else "rerank.kept", **place, **past)
         return Screening.decided(
             self.name,
             query,

@@ -112,7 +112,8 @@ class RobustRag(AnsweringDefense):
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         """Isolated answers, then aggregation."""
-        answers = yield from self._answer_each(query, passages)
+        name = "atomic-reference" if self.form == "short" else "phrases-of-passage"
+        answers = yield from read_alone(query, passages, lambda asked, text: fill_prompt(name, asked, [text]))
         weights = self._weights(answers)
         reasons = [
             Reason.of("robustrag.voted", answer=quotable(answer), votes=weights[i])
@@ -171,10 +172,6 @@ class RobustRag(AnsweringDefense):
                 break
             m += 1
         return m
-
-    def _answer_each(self, query: Query, passages: Sequence[Passage]) -> Flow[list[str]]:
-        name = "atomic-reference" if self.form == "short" else "phrases-of-passage"
-        return (yield from read_alone(query, passages, lambda question, text: fill_prompt(name, question, [text])))
 
     def _weights(self, answers: Sequence[str]) -> dict[int, float]:
         """The weight of each informative answer's vote, by position; they sum to the number of answers."""

@@ -211,10 +211,8 @@ class TrustRag(Defense):
         if self.stages == 2 and self.models.generator is None:
             notes += ("no generator was given, so stage 1 alone decides; stages=1 says that this is meant",)
         arrays = {"similarity": similarity, "clusters": labels, "crowding": crowding}
-        evidence = Evidence(arrays, notes, graph="similarity")
-        return Screening.decided(
-            self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=evidence
-        )
+        found = Evidence(arrays, notes, graph="similarity")
+        return Screening.decided(self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=found)
 
     def _keep_all(self, query: Query, passages: tuple[Passage, ...], why: Reason) -> Screening:
         return self.all_kept(query, passages, why, str(why))

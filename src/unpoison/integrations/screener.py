@@ -19,7 +19,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.guard.guard import UNREAD
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.scan.audit_log import AuditLog
-from unpoison.screener.notes import LONG, overlong
+from unpoison.screener.admission import LONG, overlong
 from unpoison.sources.allow import Allowed
 from unpoison.sources.origins import metadata_of, source_in
 from unpoison.utils.checks import among
@@ -205,7 +205,7 @@ def passage(
     return Passage(
         text if isinstance(text, str) else "",
         id=id if isinstance(id, str) else None,
-        title=_string(details, "title"),
+        title=title if isinstance(title := details.get("title"), str) else None,
         source=source_in({}, details),
         metadata=metadata_of({}, details),
         score=score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
@@ -253,8 +253,3 @@ def keep_exempt(screening: Screening, exempt: Callable[[Passage], bool]) -> Scre
         claims=screening.claims,
         spans={v.index: v.spans for v in screening.verdicts if v.index not in whole},
     )
-
-
-def _string(details: Mapping[Any, Any], name: str) -> str | None:
-    value = details.get(name)
-    return value if isinstance(value, str) else None

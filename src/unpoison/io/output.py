@@ -38,7 +38,8 @@ def check_output(output: Path, source: str) -> None:
         OptionError: It is the input.
         OSError: It cannot be written.
     """
-    not_the_input(output, source)
+    if output.exists() and Path(source).exists() and output.samefile(source):
+        raise OptionError(f"{output} is the input; write to another file")
     check_writable(output)
 
 
@@ -65,16 +66,6 @@ def check_rows_name(output: Path) -> None:
     """
     if output.suffix.lower() in OTHERS:
         raise OptionError(f"{output}: rows are written as JSON Lines; name the file {output.stem}.jsonl")
-
-
-def not_the_input(output: Path, source: str) -> None:
-    """Check that a file is not the input.
-
-    Raises:
-        OptionError: It is.
-    """
-    if output.exists() and Path(source).exists() and output.samefile(source):
-        raise OptionError(f"{output} is the input; write to another file")
 
 
 class Writer:

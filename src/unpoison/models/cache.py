@@ -318,9 +318,8 @@ class _File:
 
     def _get(self, keys: set[bytes]) -> dict[bytes, bytes]:
         with self._open() as connection:
-            rows = [
-                (key, connection.execute("SELECT value FROM entries WHERE key = ?", (key,)).fetchone()) for key in keys
-            ]
+            query = "SELECT value FROM entries WHERE key = ?"
+            rows = [(key, connection.execute(query, (key,)).fetchone()) for key in keys]
         return {key: row[0] for key, row in rows if row is not None and isinstance(row[0], bytes)}
 
     def _put(self, values: Mapping[bytes, bytes]) -> None:

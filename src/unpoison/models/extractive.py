@@ -342,9 +342,8 @@ def _prominence(sentence: Sentence, span: AnswerSpan, question: ParsedQuestion) 
     if question.predicate:
         agent = span.start > 0 and stems[span.start - 1] == "by"
         return 1.5 if agent or question.predicate in stems[span.end : span.end + 2] else 1.0
-    defined = (
-        span.start <= 1 and span.end < len(stems) and (stems[span.end] in _COPULAS or "," in sentence.gap(span.end - 1))
-    )
+    early = span.start <= 1 and span.end < len(stems)
+    defined = early and (stems[span.end] in _COPULAS or "," in sentence.gap(span.end - 1))
     return 1.5 if defined and question.kind in ("person", "thing") else 1.0
 
 

@@ -52,9 +52,7 @@ def wording(kind: str, name: str) -> Mapping[str, Any]:
 
 Message: TypeAlias = dict[Literal["role", "content"], str]
 
-Task: TypeAlias = Literal[
-    "answer", "answer-alone", "atomic", "knowledge", "consolidate", "decide", "synthesize", "free"
-]
+Task = Literal["answer", "answer-alone", "atomic", "knowledge", "consolidate", "decide", "synthesize", "free"]
 """The task: answer from passages; answer from memory; answer from one passage; write down own knowledge; consolidate
 sources; decide between sources; synthesize atomic answers; anything else."""
 

@@ -176,9 +176,8 @@ class TransformersGenerator(NamedModel):
             replies: dict[int, Reply] = {}
             for start in range(0, len(order), self.batch_size):
                 batch = order[start : start + self.batch_size]
-                continued = self._continue(
-                    [encoded[i] for i in batch], [longest[i] for i in batch], self._time_left(end)
-                )
+                rows, most = [encoded[i] for i in batch], [longest[i] for i in batch]
+                continued = self._continue(rows, most, self._time_left(end))
                 replies.update(zip(batch, continued, strict=True))
         return [replies[i] for i in range(len(prompts))]
 

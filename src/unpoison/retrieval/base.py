@@ -239,9 +239,7 @@ class Collection:
                 passage = replace(passage, id=str(len(self._passages) + position))
             name = passage.id or ""
             if name in self._ids or name in new:
-                raise InputError(
-                    f"passages[{position}].id is {clip(name)}, which another passage has; ids must be unique"
-                )
+                raise InputError(f"passages[{position}].id is {clip(name)}, which another passage has; make ids unique")
             new.add(name)
             prepared.append(passage)
         return prepared

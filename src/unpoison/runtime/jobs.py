@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from unpoison.core.answers import Reply
 from unpoison.core.passages import Query
 from unpoison.errors import ModelError, OptionError, UnpoisonError, clip
+from unpoison.models import requests
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import (
     AsyncGenerator,
@@ -27,19 +28,6 @@ from unpoison.models.protocols import (
     StreamingGenerator,
     TokenByToken,
     TwoTowers,
-)
-from unpoison.models.requests import (
-    Classify,
-    Compare,
-    Encode,
-    Generate,
-    Judge,
-    Likelihood,
-    NextToken,
-    Read,
-    Relate,
-    Request,
-    Retrieve,
 )
 from unpoison.text.answers import Relation
 from unpoison.text.replies import ReasoningFilter, without_reasoning
@@ -80,7 +68,7 @@ class Plan(NamedTuple):
     reply: Callable[[Sequence[Any]], Any]
 
 
-def plan(request: Request, models: Models, listener: Listener | None = None) -> Plan:
+def plan(request: requests.Request, models: Models, listener: Listener | None = None) -> Plan:
     """Plan the model calls of a request.
 
     Args:
@@ -92,35 +80,35 @@ def plan(request: Request, models: Models, listener: Listener | None = None) -> 
         OptionError: The request needs a model that was not given.
     """
     match request:
-        case Encode(texts, purpose, queries):
+        case requests.Encode(texts, purpose, queries):
             encoder = _require_model(models.encoder, "encoder")
             call = encoder.encode_queries if queries and isinstance(encoder, TwoTowers) else encoder.encode
             return _plan_items("encode", encoder, call, texts, purpose)
-        case Judge(pairs, purpose):
+        case requests.Judge(pairs, purpose):
             nli = _require_model(models.nli, "nli")
             return _plan_items("judge", nli, nli.judge, pairs, purpose)
-        case Read(question, passages, purpose):
+        case requests.Read(question, passages, purpose):
             reader = _reader(models, "read")
             return _plan_items("read", reader, lambda items: reader.read(question, items), passages, purpose)
-        case Relate(question, pairs, purpose):
+        case requests.Relate(question, pairs, purpose):
             reader = _reader(models, "relations")
             return _plan_items("relate", reader, lambda items: reader.relations(question, items), pairs, purpose)
-        case Compare(pairs, purpose):
+        case requests.Compare(pairs, purpose):
             scorer = _require_model(models.cross_encoder, "cross_encoder")
             return _plan_items("compare", scorer, scorer.score, pairs, purpose)
-        case Classify(texts, purpose):
+        case requests.Classify(texts, purpose):
             classifier = _require_model(models.injection, "injection_model")
             return _plan_items("classify", classifier, classifier.probabilities, texts, purpose)
-        case Likelihood(texts, purpose):
+        case requests.Likelihood(texts, purpose):
             language_model = _require_model(models.language_model, "language_model")
             return _plan_items("likelihood", language_model, language_model.logprobs, texts, purpose)
-        case Generate(prompts, purpose, final):
+        case requests.Generate(prompts, purpose, final):
             styled = tuple(prompt.with_style(models.style) for prompt in prompts)
             heard = listener if final is not None and len(styled) == 1 else None
             return _plan_generation(styled, purpose, models, heard)
-        case NextToken(prompts, tokens, purpose):
+        case requests.NextToken(prompts, tokens, purpose):
             return _plan_token(tuple(prompt.with_style(models.style) for prompt in prompts), tokens, purpose, models)
-        case Retrieve(questions, purpose):
+        case requests.Retrieve(questions, purpose):
             return _plan_retrieval(questions, purpose, models)
 
 

@@ -177,9 +177,8 @@ def _judge(
     # The policy of sources takes precedence: times are easier to forge.
     if trust <= -TRUST_GAP or (trust < TRUST_GAP and age <= -1):
         return None
-    evidence = [
-        text for text, holds in (("is of a more trusted source", trust >= TRUST_GAP), ("is older", age >= 1)) if holds
-    ]
+    signs = (("is of a more trusted source", trust >= TRUST_GAP), ("is older", age >= 1))
+    evidence = [text for text, holds in signs if holds]
     name = clip(others[0].id)
     verdict = f"{name} {' and '.join(evidence)}" if evidence else "nothing tells which of the two was changed"
     told = "; ".join(f"{clip(one.ours)} here, {clip(one.theirs)} there" for one in words)
@@ -201,9 +200,7 @@ def _trust(documents: Sequence[Document], sources: Sources | None) -> float:
 
 def _is_revision(mine: Sequence[Document], others: Sequence[Document]) -> bool:
     """Whether one author at one site wrote all of them: the newer ones are corrections."""
-    sites = {
-        document.passage.origin if "://" in (document.passage.source or "") else "" for document in (*mine, *others)
-    }
+    sites = {one.passage.origin if "://" in (one.passage.source or "") else "" for one in (*mine, *others)}
     authors = {document.author for document in (*mine, *others)}
     return len(sites) == len(authors) == 1 and all(authors)
 

@@ -11,18 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.errors import clip
+from unpoison.scan import neighbours
 from unpoison.scan.documents import RENAMED, UNNAMED, Document, Probe, Unit, documents_of, probe, units_of
-from unpoison.scan.neighbours import (
-    NEAREST,
-    Positions,
-    Terms,
-    by_words,
-    likeness,
-    rarest,
-    table,
-    unit_length,
-    weigh_stems,
-)
+from unpoison.scan.neighbours import Positions
 
 __all__ = ["Groups", "ScanCollection", "collect_documents"]
 
@@ -45,7 +36,7 @@ class ScanCollection:
     documents: tuple[Document, ...]
     units: tuple[Unit, ...]
     probes: tuple[Probe, ...]
-    terms: Terms
+    terms: neighbours.Terms
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -56,7 +47,7 @@ class ScanCollection:
     @cached_property
     def weights(self) -> tuple[Any, NDArray[np.float32]]:
         """BM25 weights, and the rarity of each stem."""
-        return weigh_stems(self.terms.counts)
+        return neighbours.weigh_stems(self.terms.counts)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -68,7 +59,7 @@ class ScanCollection:
 
         With one of its own sentences, every unit would seem to repeat and answer the question.
         """
-        words = rarest(self.units[unit].text, KEYWORDS, self.terms.codes, self.weights[1])
+        words = neighbours.rarest(self.units[unit].text, KEYWORDS, self.terms.codes, self.weights[1])
         return " ".join(words) or self.probes[unit].question
 
     def has_question(self, unit: int) -> bool:
@@ -78,18 +69,17 @@ class ScanCollection:
     @cached_property
     def near(self) -> Positions:
         """The nearest units of other documents, best first, -1 for none, shape (units, NEAREST)."""
-        near = np.full((len(self.units), NEAREST), -1, np.int32)
+        near = np.full((len(self.units), neighbours.NEAREST), -1, np.int32)
         questions = [each.question for each in self.probes]
-        for i, units in enumerate(
-            by_words(questions, *self.weights, self.terms.codes, own=self.owner, owner=self.owner)
-        ):
+        found = neighbours.by_words(questions, *self.weights, self.terms.codes, own=self.owner, owner=self.owner)
+        for i, units in enumerate(found):
             near[i, : len(units)] = units
         return near
 
     @cached_property
     def cosine(self) -> NDArray[np.float32]:
         """TF-IDF cosine of each unit to each neighbour."""
-        return likeness(self.near, unit_length(self.terms.counts, self.weights[1]))
+        return neighbours.likeness(self.near, neighbours.unit_length(self.terms.counts, self.weights[1]))
 
 
 def collect_documents(values: Iterable[object]) -> ScanCollection:
@@ -100,9 +90,8 @@ def collect_documents(values: Iterable[object]) -> ScanCollection:
     """
     documents = tuple(documents_of(values))
     units = tuple(unit for number, document in enumerate(documents) for unit in units_of(document, number))
-    return ScanCollection(
-        documents, units, tuple(map(probe, units)), table(unit.text for unit in units), _notes(documents)
-    )
+    terms = neighbours.table(unit.text for unit in units)
+    return ScanCollection(documents, units, tuple(map(probe, units)), terms, _notes(documents))
 
 
 def _notes(documents: Sequence[Document]) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def _carry(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, jour
     arrived = there.fetch(list(raw))
     lost = [name for name in raw if name not in arrived]
     if lost:
-        raise StoreError(f"{there.name} did not keep {clip(lost[0])}; {here.name} is unchanged; {journal} has all")
+        raise StoreError(f"{there.name} did not keep {clip(lost[0])}; nothing was removed; {journal} has all")
     here.take(list(raw))
     _append(journal, [_entry("moved", here, there, name, None) for name in raw])
 

@@ -339,9 +339,8 @@ def imperative_signs(
     strangest = list[Imperative | None]([None] * len(units))
     for form in sorted({form for own in unit_strengths for form in own}):
         strength = np.array([own[form][0] if form in own else -np.inf for own in unit_strengths])
-        usual = (
-            CUSTOM * len(np.unique(owner[reference[owner] & (strength > -np.inf)])) / max(int(reference.sum()), FEWEST)
-        )
+        holders = len(np.unique(owner[reference[owner] & (strength > -np.inf)]))
+        usual = CUSTOM * holders / max(int(reference.sum()), FEWEST)
         share = (_share_above(strength, owner, reference, 1.0) + usual) / OFTEN[form]
         for i in np.flatnonzero((strength > -np.inf) & (share < rarest)).tolist():
             rarest[i], custom[i], strangest[i] = share[i], usual, unit_strengths[i][form][1]

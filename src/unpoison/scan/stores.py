@@ -60,14 +60,11 @@ class RowsStore(Store):
         return {name: line.fields for line in self.lines() for name in (line.name, line.alias) if name in wanted}
 
     def put(self, raw: Mapping[str, Mapping[str, Any]]) -> None:
-        self.write(self.path, self.lines_with(raw))
+        added = (json_line({"id": name, **row}) for name, row in raw.items())
+        self.write(self.path, [*self.lines_without(raw), *added])
 
     def take(self, ids: Collection[str]) -> None:
         self.write(self.path, self.lines_without(ids))
-
-    def lines_with(self, raw: Mapping[str, Mapping[str, Any]]) -> list[bytes]:
-        """The lines of the file after adding these rows."""
-        return [*self.lines_without(raw), *(json_line({"id": name, **row}) for name, row in raw.items())]
 
     def lines_without(self, ids: Collection[str]) -> list[bytes]:
         """The lines of the file after removing these rows."""

@@ -14,7 +14,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import merge_spans, spans_at
 from unpoison.errors import InputError, OptionError, UnknownNameError, clip
-from unpoison.screener.notes import LONG
+from unpoison.screener.admission import LONG
 from unpoison.utils.checks import at_least
 
 __all__ = ["Bounds", "beginnings", "screening_of_all"]

@@ -215,10 +215,8 @@ def host_like(text: str, *, alone: bool = False) -> bool:
         return re.fullmatch(r"\d{1,3}(?:\.\d{1,3}){3}", lowered) is not None
     if lowered.startswith("www.") or last in RESERVED:
         return True
-    return (
-        last not in (EXTENSIONS if alone else INSIDE)
-        and _suffixes().publicsuffix(host, accept_unknown=False) is not None
-    )
+    known = _suffixes().publicsuffix(host, accept_unknown=False) is not None
+    return known and last not in (EXTENSIONS if alone else INSIDE)
 
 
 def registrable(host: str) -> str:

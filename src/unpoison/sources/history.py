@@ -116,9 +116,7 @@ class History(Connected):
 
     def record_many(self, records: Iterable[tuple[int, Mapping[str, Outcome]]], day: date) -> None:
         """`record` for many questions, given by their hashes, in one transaction."""
-        rows = [
-            (origin, question, outcome) for question, found in records for origin, outcome in found.items() if origin
-        ]
+        rows = [(origin, question, said) for question, found in records for origin, said in found.items() if origin]
         for _, _, outcome in rows:
             if outcome not in OUTCOMES:
                 raise OptionError(f"an outcome must be one of {', '.join(OUTCOMES)}, got {clip(outcome)}")

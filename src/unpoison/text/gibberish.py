@@ -344,9 +344,8 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
     build += np.minimum(odd[inner] - odd[start], MAX_ODD)
     build[~latin] = 0
 
-    return Tokens(
-        text, start, end, word, first, last, _shapes(codes, kind, upper, start, end), build, latin & (length > 1)
-    )
+    shapes = _shapes(codes, kind, upper, start, end)
+    return Tokens(text, start, end, word, first, last, shapes, build, latin & (length > 1))
 
 
 def _codes(text: str) -> NDArray[np.uint32]:

@@ -94,9 +94,8 @@ def to_count(value: Fraction, unit: str) -> Quantity:
         return Quantity(value, unit, value * factor**power, "area" if power == 2 else "volume3", system)
     if "/" in unit:
         numerator, denominator = (MEASURES[part] for part in unit.split("/"))
-        return Quantity(
-            value, unit, value * numerator[1] / denominator[1], f"{numerator[0]}/{denominator[0]}", numerator[2]
-        )
+        kind = f"{numerator[0]}/{denominator[0]}"
+        return Quantity(value, unit, value * numerator[1] / denominator[1], kind, numerator[2])
     kind, factor, system = MEASURES.get(unit, ("", Fraction(1), ""))
     return Quantity(value, unit, value * factor, kind, system)
 

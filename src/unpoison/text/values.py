@@ -203,9 +203,7 @@ def _compare_dates(left: Value, right: Value) -> Verdict:
     swapped = left.part("order") or right.part("order")
     if agree and nested and (not swapped or left.part("order") == right.part("order")):
         return "equal" if given == also_given else "compatible"
-    turned = [
-        (key[0], key[2], key[1]) if value.part("order") else key for value, key in ((left, first), (right, second))
-    ]
+    turned = [(key[0], key[2], key[1]) if one.part("order") else key for one, key in ((left, first), (right, second))]
     if swapped and (turned[0] == second or turned[1] == first or first == second):
         return "open"  # 3/4/2020 is a day in March or April
     return "risky" if agree else "rival"

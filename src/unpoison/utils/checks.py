@@ -75,9 +75,8 @@ def within(option: str, value: float, low: float, high: float, *, open_end: bool
         OptionError: It does not.
     """
     if not _is_number(value, whole=False) or not low <= value <= high or (open_end and value == high):
-        raise OptionError(
-            f"{option} must be a number in [{low:g}, {high:g}{')' if open_end else ']'}, got {clip(value)}"
-        )
+        end = ")" if open_end else "]"
+        raise OptionError(f"{option} must be a number in [{low:g}, {high:g}{end}, got {clip(value)}")
     return value
 
 

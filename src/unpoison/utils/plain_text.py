@@ -81,11 +81,9 @@ def key_file() -> Path:
 def marker(texts: Sequence[str]) -> str:
     """Twelve hexadecimal digits that occur in none of the texts; deterministic on this installation."""
     whole = chr(0).join(texts).encode("utf-8", "surrogatepass")
-    salt = 0
+    salt, key = 0, _secret(os.environ.get(KEY))
     while True:
-        digest = blake2b(
-            str(salt).encode() + b"\0" + whole, digest_size=6, key=_secret(os.environ.get(KEY))
-        ).hexdigest()
+        digest = blake2b(str(salt).encode() + b"\0" + whole, digest_size=6, key=key).hexdigest()
         if not any(digest in text for text in texts):
             return digest
         salt += 1

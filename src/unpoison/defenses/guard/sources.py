@@ -103,11 +103,8 @@ def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> 
     """Drop the passages of a new source that has `FLOOD` different texts or more."""
     texts = {(voice.name, passage.reading) for voice, passage in zip(voices, passages) if voice.level == "fresh"}
     many = {name: count for name, count in Counter(name for name, _ in texts).items() if count >= FLOOD}
-    return {
-        i: Reason.of("sources.one_origin", count=many[voice.name])
-        for i, voice in enumerate(voices)
-        if voice.name in many
-    }
+    names = [voice.name for voice in voices]
+    return {i: Reason.of("sources.one_origin", count=many[name]) for i, name in enumerate(names) if name in many}
 
 
 def open_contests(contested: Sequence[Contest], decided: ByContent) -> tuple[Contest, ...]:
