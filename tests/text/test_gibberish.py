@@ -124,3 +124,22 @@ def test_numbers_are_whole_and_their_sums_exact() -> None:
     assert (255 * WINDOW * np.abs(weights.deep).sum(0) + np.abs(weights.deep_bias)).max() < 2**53
     assert np.log2(weights.divisor) % 1 == np.log2(weights.deep_divisor) % 1 == 0
     assert (np.diff(weights.words.astype(object)) > 0).all()
+
+
+FOREIGN_TEXTS = (
+    "Sommige gebieden zijn geschikt voor een gemengd bedrijf als ze verschillende soorten land tot hun beschikking "
+    "hebben. Gemengde bedrijven Op een gemengd bedrijf worden zowel gewassen verbouwd als dieren gehouden.",
+    "w czasach kontaktu z europejczykami pod koniec XV w. Po odkryciu lądu było inaczej niż wcześniej, a kroniki z "
+    "tego okresu mówią o tym tylko krótko.",
+)
+
+
+@pytest.mark.parametrize("text", FOREIGN_TEXTS)
+def test_rare_words_of_another_language_are_none(text):
+    assert gibberish(text).probability < THRESHOLD
+
+
+@pytest.mark.parametrize("text", FOREIGN_TEXTS)
+@pytest.mark.parametrize("made", MADE[1::2])
+def test_a_strong_attack_inside_another_language_is_found(text, made):
+    assert gibberish(f"{text} {made}").probability >= THRESHOLD
