@@ -21,7 +21,7 @@ ELSEWHERE = (
     ("**Lies, with a source history**: attack success rate of three published lies from new domains",
      "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
     ("**Prompt injections** still read: textbook; held-out first tries alone, inside text. Ordinary text touched",
-     "0; 22, 33. 0.05", "30; 100; 1,915",
+     "0; 22, 32. 0.16", "30; 100; 1,915",
      "[injections](https://github.com/unpoison/unpoison/blob/main/docs/injections.md#figures)"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""
