@@ -64,6 +64,8 @@ def test_a_usual_stem_is_looked_up_where_a_question_has_no_rarer_one(monkeypatch
     assert nearest("red", TEXTS) == [3, 0, 1], "held by three"
     assert nearest("red pears", TEXTS) == [2], "held by one"
     assert set(nearest("red apples", TEXTS)) == {0, 1}, "held by two, which is not too many"
+    monkeypatch.setattr(neighbours, "HOLDERS", 1)
+    assert set(nearest("red apples", TEXTS)) == {0, 1, 3}, "the two rarest, where all are usual"
     monkeypatch.setattr(neighbours, "TERMS", 1)
     assert nearest("apples pears", TEXTS) == [2], "only the rarest"
 

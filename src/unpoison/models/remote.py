@@ -230,7 +230,7 @@ class Connection:
         if status == 403:
             return ModelError(f"the API key may not use {model} (403); ask for access or choose another model")
         if status == 404:
-            return ModelError(f"{self._address()} has no model {model} or no such path (404); check model and base_url")
+            return ModelError(f"{self._address()} has no {model} or no path (404); check the model's name and base_url")
         if status == 429 and getattr(error, "code", None) == "insufficient_quota":
             return ModelError(f"the account of {model} has no quota left (429); add credit or use another key")
         if status in (408, 409, 429) or status >= 500:
