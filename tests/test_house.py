@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_590,
+    "unpoison": 29_593,
     "unpoison/agents": 2_045,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 557,
     "unpoison/core": 1_262,
@@ -51,7 +51,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 30,
-    "lines of code in tests": 35_408,
+    "lines of code in tests": 35_421,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,
