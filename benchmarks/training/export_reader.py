@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--start", type=Path, help="the checkpoint that the training started from; MiniLM unless given")
     parser.add_argument("--layers", type=int, help="how many of its layers were trained; all unless given")
     parser.add_argument("--most", type=int, default=400, help="pairs of a family that the calibration reads")
-    parser.add_argument("--multilingual", action="store_true", help="calibrated on 29 languages too, and for any")
+    parser.add_argument("--multilingual", action="store_true", help="calibrated on 29 languages, and for any")
     parser.add_argument("--averaged", type=int, default=3, help="last passes whose weights are averaged")
     options = parser.parse_args()
     start = options.start or minilm()
@@ -58,7 +58,7 @@ def main() -> None:
     reader = Reader(options.output)
     parts = families(options.folder, options.most)
     if options.multilingual:
-        parts |= written_questions(options.folder, test=True)
+        parts = {"xquad": parts["spans, xquad"], **written_questions(options.folder, test=True)}
     slope, intercept = fit_line(*_odds(reader, parts, options.most))
     logits, classes, fitted = _relations(reader, options.folder)
     temperature = _temperature(logits[fitted], classes[fitted])

@@ -71,7 +71,6 @@ def test_the_larger_reader_reads_the_same_and_is_another():
     assert load_generator("reader-base,threshold=0.9").name == "reader-base,threshold=0.9"
     assert not can_write(larger)
     assert answer_judge(None, "reader-base") == answer_judge(None, larger) == "reader-base"
-    assert larger.read("Wer hat den Brief geschrieben?", ["Ada wrote the letter."])[0].language == "de"
     assert larger.relations("when did it open", [("the first Monday of May", "a Tuesday in June")])[0].rival > 0.5
 
 
@@ -121,11 +120,10 @@ ENGLISH_HALL = ("Who built the town hall?", "The town hall was built in 1911 by 
 @pytest.mark.needs("unpoison_reader_multilingual")
 def test_other_languages_are_read_by_the_multilingual_reader(reader, language):
     question, passage = TOWN_HALLS[language]
-    for pair in ((question, passage), (ENGLISH_HALL[0], passage), (question, ENGLISH_HALL[1])):
-        (reading,) = reader.read_pairs([pair])
+    for asked in (question, ENGLISH_HALL[0]):
+        (reading,) = reader.read(asked, [passage])
         assert (reading.answer, reading.language) == ("Karl Roth", None)
-    silent = reader.read(question, [PASSAGES[2], TOWN_HALLS["de"][1].replace("von Karl Roth ", "")])
-    assert [reading.answer for reading in silent] == ["", ""]
+    assert reader.read(question, [PASSAGES[2]])[0].answer == ""
     assert reader.unread_language(question) is None
     assert reader.relations(question, [("Karl Roth", "Anna Klein")])[0].rival > 0.5
 
