@@ -56,8 +56,8 @@ def checkpoint(folder: Path, kind: str, pieces: list[str] = PIECES) -> Path:
 
 
 def options(start: Path, **others) -> Namespace:
-    absent = dict.fromkeys(("start_at", "teacher", "layers"))
-    return Namespace(**{"start": start, **absent, "device": "cpu", "float32": True, **others})
+    absent = dict.fromkeys(("start_at", "teacher", "layers", "languages", "steps"))
+    return Namespace(**{"start": start, "frozen": 0, **absent, "device": "cpu", "float32": True, **others})
 
 
 def windows(reader, run):

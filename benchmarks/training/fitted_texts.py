@@ -56,12 +56,21 @@ def reader(folder: Path) -> Iterator[str]:
     yield from (text for pair in judge_pairs(folder) for text in pair[:3])
 
 
+def reader_multilingual(folder: Path) -> Iterator[str]:
+    from benchmarks.training.reader_languages import written_questions
+
+    yield from reader(folder)
+    for pairs in written_questions(folder).values():
+        yield from (text for pair in pairs for text in (pair.text, pair.question))
+
+
 FITTED: dict[str, Callable[[Path], Iterator[str]]] = {
     "crafted": crafted,
     "prompt-injection": prompt_injection,
     "gibberish": gibberish,
     "scan": scan,
     "reader": reader,
+    "reader-multilingual": reader_multilingual,
 }
 """The texts behind each shipped file of numbers."""
 

@@ -78,11 +78,8 @@ def test_what_an_honest_page_hides_flags_nothing(found: dict[str, Finding], name
     assert found[f"honest-{name}.html"].suspicion < 0.5
 
 
-FALSE_ALARM = pytest.mark.xfail(reason="the transformer takes it for an order")
-
-
 @pytest.mark.usefixtures("transformer")
-@pytest.mark.parametrize("name", [pytest.param(n, marks=FALSE_ALARM if n == "lyrics" else ()) for n in ODD])
+@pytest.mark.parametrize("name", ODD)
 def test_an_odd_text_is_not_scored_like_an_attack(name: str) -> None:
     texts = [{"id": name, "text": ODD[name]}]
     assert max(one.suspicion for one in scan([*honest(12), *texts]).findings if one.id == name) < 0.5
