@@ -235,7 +235,7 @@ class McpGate:
         self.calls.seen.add_result(name, screened.value, arguments)
         new = screened.value["value"]
         for cut in screened.cuts:
-            of_block = cut.path[1] != "structuredContent" and cut.path[-1] in ("blob", "data")
+            of_block = cut.path[-1] in ("blob", "data") and cut.path[1] != "structuredContent"
             if of_block and cut.reason.code == "tool.unread":
                 new = _with_text(new, cut.path[1:-1])
         return replace(screened, value=new)
