@@ -89,7 +89,8 @@ def under_voice(text: str, start: int, end: int) -> Region:
         end: Where it ends.
 
     Returns:
-        A region that holds it. Blocks behind it that are orders or bare answers are in the region too.
+        A region that holds it. Blocks behind it that are orders or bare answers, or that it announces with a colon,
+        are in the region too.
 
     Complexity: O(n) time for n characters.
     """
@@ -99,13 +100,13 @@ def under_voice(text: str, start: int, end: int) -> Region:
     close = block_end(text, max(end, min(last, len(text))))
     by_line = _breaks(text) == [_LINE_END]
     for _ in range(MAX_PAYLOADS):
-        following = text[close:]
-        gap = len(following) - len(following.lstrip())
-        if gap == len(following):
+        gap = len(text) - close - len(text[close:].lstrip())
+        if close + gap == len(text):
             break
         stop = block_end(text, close + gap)
         block = text[close + gap : stop]
-        if not (_ORDERED.match(block) if by_line else is_payload(block)):  # lines of a log are short by nature
+        announced = text[:close].rstrip().endswith((":", "\uff1a"))
+        if not (announced or (_ORDERED.match(block) if by_line else is_payload(block))):  # lines of a log are short
             break
         close = stop
     return begin, len(text[:close].rstrip()) if close > end else close
