@@ -133,6 +133,7 @@ def test_what_is_not_english_takes_nothing_from_what_is(reader):
     pairs = [TOWN_HALLS["de"], ENGLISH_HALL, TOWN_HALLS["zh"], (QUESTION, PASSAGES[1])]
     assert load_generator("reader-multilingual").read_pairs(pairs[:1]) == reader.read_pairs(pairs)[:1]
     assert [Reader().read_pairs([pair])[0] for pair in pairs] == reader.read_pairs(pairs)
+    assert Reader(threads=1, threshold=0.7)._multilingual._threads == 1
 
 
 @pytest.mark.parametrize("language", TOWN_HALLS)

@@ -101,7 +101,7 @@ class PassageReader(Remade):
     ) -> None:
         self.threshold = within("threshold", threshold, 1e-6, 1.0)
         self.name = reader_name(shipped if name_or_path is None else f"qa:{name_or_path}", threshold)
-        threads = cores() if threads is None else at_least("threads", threads, 1)
+        self._threads = threads = cores() if threads is None else at_least("threads", threads, 1)
         folder = _shipped_folder(shipped) if name_or_path is None else Path(name_or_path)
         others = name_or_path is None and shipped != MULTILINGUAL
         self._has_multilingual = others and find_spec(READERS[MULTILINGUAL]) is not None
@@ -121,9 +121,9 @@ class PassageReader(Remade):
         self._related: LRUCache[bytes, Relation] = LRUCache(lambda key, relation: 300, REMEMBERED)
 
     @cached_property
-    def _multilingual(self) -> PassageReader | None:
+    def _multilingual(self) -> PassageReader:
         """Who reads other languages; loaded when it is first needed, because it needs another 200 MB."""
-        return PassageReader(shipped=MULTILINGUAL, threshold=self.threshold) if self._has_multilingual else None
+        return PassageReader(shipped=MULTILINGUAL, threshold=self.threshold, threads=self._threads)
 
     @property
     def isolated(self) -> bool:
@@ -185,7 +185,7 @@ class PassageReader(Remade):
     def _readings_in_languages(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
         readings = self._reading_of_each(pairs)
         unread = [i for i, reading in enumerate(readings) if reading.language]
-        if unread and self._multilingual is not None:
+        if unread and self._has_multilingual:
             for i, reading in zip(unread, self._multilingual._reading_of_each([pairs[i] for i in unread]), strict=True):
                 readings[i] = reading
         return readings
@@ -243,7 +243,7 @@ class PassageReader(Remade):
         """
         related = [relation(question, left, right) for left, right in pairs]
         unsure = [i for i, relation_of in enumerate(related) if not relation_of.sure]
-        judge = (self._untrained(question) and self._multilingual) or self
+        judge = self._multilingual if self._has_multilingual and self._untrained(question) else self
         judged = judge._judge_pairs(question, [tuple(sorted(pairs[i])) for i in unsure])
         for i, opinion in zip(unsure, judged, strict=True):
             related[i] = _between(related[i], opinion)
