@@ -156,8 +156,9 @@ def _run(options: argparse.Namespace) -> Run:
     model = Reader(start, options.layers).to(options.device)
     if options.start_at:
         model.load_state_dict(earlier_weights(options.start_at))
-    for layer in model.body.encoder.layer[: options.frozen]:
-        layer.requires_grad_(False)
+    if options.frozen:
+        for part in (model.body.embeddings, *model.body.encoder.layer[: options.frozen]):
+            part.requires_grad_(False)
     if model.body._supports_sdpa:
         model.body.set_attn_implementation("sdpa")  # a third faster here; the export asks for "eager"
     teacher = Teacher.of(options.teacher, tokenizer) if options.teacher else None

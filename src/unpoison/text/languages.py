@@ -28,11 +28,11 @@ MAX_CHARS = 4000
 ENGLISH = word_list("english")
 """Function words of questions and running text, but not of lists of names. "in", "an" and "a" are also German."""
 
-LISTED = ("de", "es", "fr", "it", "pt", "nl", "sv", "da", "pl", "cs", "tr", "id")
+LISTED = ("de", "es", "fr", "it", "pt", "nl", "sv", "da", "pl", "cs", "tr", "id", "ro", "hu", "fi", "sw")
 FUNCTION_WORDS = {name: word_list(f"in_{name}") for name in LISTED}
 """Frequent words by language, of two letters or more: single letters are initials and formulas in English.
 
-Danish covers Norwegian.
+Danish covers Norwegian, Indonesian covers Malay.
 """
 
 PARTICLES = word_list("particles")
