@@ -52,6 +52,24 @@ def test_the_same_seed_draws_the_same_places_from_files_with_a_mirror(tool: Modu
     assert all(tool.mirror(mutant.path).is_file() for mutant in drawn)
 
 
+def test_every_room_is_drawn_from_equally_often(tool: ModuleType) -> None:
+    rooms = [tool.room(mutant.path) for mutant in tool.drawn(9, 1, "unpoison/c")]
+    assert rooms == 3 * ["unpoison/check", "unpoison/cli", "unpoison/core"]
+
+
+def test_what_was_killed_is_said_by_room(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mirror that fails without a change has no say."""
+    noticed = {"unpoison/check": None, "unpoison/cli": False, "unpoison/core": True}
+    monkeypatch.setattr(tool.Runner, "killed", lambda _, mutant: noticed[tool.room(mutant.path)])
+    assert tool.main(["--places", "9", "--only", "unpoison/c", "--processes", "1"]) == 1
+    *_, cli, core, whole = map(str.split, capsys.readouterr().out.splitlines())
+    assert cli == ["unpoison/cli", "0", "of", "3"]
+    assert core == ["unpoison/core", "3", "of", "3"]
+    assert whole[:3] == ["3", "of", "6"]
+
+
 def test_a_change_that_the_tests_notice_is_killed_and_another_is_not(tool: ModuleType, tmp_path: Path) -> None:
     path = Path("unpoison/algorithms/intervals.py")
     source = (tool.SOURCES / path).read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 Each mutant is the package with one operator, constant, condition or call changed, in a copy; the test file that mirrors
 the module runs on it (`src/unpoison/sources/policy.py`, `tests/sources/test_policy.py`). A mutant is killed if a test
 fails or does not end. What survives is listed: most are tests to write, some are changes that change nothing, such as
-the size of a cache. Places are drawn from a seed, so two runs on one commit compare.
+the size of a cache. Then comes what was killed, by room. Places are drawn from a seed, so two runs on one commit compare.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from queue import Queue
 from typing import NamedTuple
@@ -154,20 +155,30 @@ def mirror(path: Path) -> Path:
     return above.joinpath(*rooms, f"test_{path.name}")
 
 
+def room(path: Path) -> str:
+    """The folder of a house that holds a source; the house itself for a file beside the folders."""
+    return "/".join(path.parent.parts[:2])
+
+
 def drawn(count: int, seed: int, only: str = "") -> list[Mutant]:
-    """Mutants from files with a mirror: each file equally often, as far as it has as many places."""
+    """Mutants from files with a mirror: each room equally often and in it each file, as far as there are places."""
     chance = random.Random(seed)  # noqa: S311  no secret
     files = [path.relative_to(SOURCES) for path in sorted(SOURCES.rglob("*.py"))]
     files = [path for path in files if only in str(path) and mirror(path).is_file()]
-    offered = []
+    rooms = defaultdict[str, list[list[Mutant]]](list)
     for path in files:
         own = mutants(_read(path), path)
         chance.shuffle(own)
-        offered.append(own)
-    chance.shuffle(offered)
-    rounds = max(map(len, offered), default=0)
-    every = (own[turn] for turn in range(rounds) for own in offered if turn < len(own))
+        rooms[room(path)].append(own)
+    for offered in rooms.values():
+        chance.shuffle(offered)
+    every = in_turn([list(in_turn(offered)) for offered in rooms.values()])
     return list(islice((mutant for mutant in every if _compiles(mutant.of(_read(mutant.path)))), count))
+
+
+def in_turn(lists: Sequence[Sequence[Mutant]]) -> Iterator[Mutant]:
+    """The first of each, then the second of each, until all are empty."""
+    return (one for turn in zip_longest(*lists) for one in turn if one is not None)
 
 
 class Runner:
@@ -217,21 +228,22 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--least", type=float, default=0.75, help="the share to kill, below which this fails")
     options = parser.parse_args(given)
-    killed = survived = 0
+    tried, killed = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.processes) as pool:
         runner = Runner(Path(folder), options.processes)
         chosen = drawn(options.places, options.seed, options.only)
         for mutant, noticed in zip(chosen, pool.map(runner.killed, chosen), strict=True):
             if noticed is None:
                 print(f"left out, its tests fail or take long without a change: {mirror(mutant.path).name}", flush=True)
-            elif noticed:
-                killed += 1
-            else:
-                survived += 1
+                continue
+            tried[room(mutant.path)] += 1
+            killed[room(mutant.path)] += noticed
+            if not noticed:
                 print(f"survives {mutant}", flush=True)
-    tried = killed + survived
-    print(f"{killed} of {tried} mutants killed by the test file that mirrors them: {killed / max(tried, 1):.0%}")
-    return int(killed < options.least * tried)
+    for name in sorted(tried):
+        print(f"{name:30} {killed[name]:3} of {tried[name]:3}")
+    print(f"{killed.total()} of {tried.total()} mutants killed by the test file that mirrors them")
+    return int(killed.total() < options.least * tried.total())
 
 
 if __name__ == "__main__":
