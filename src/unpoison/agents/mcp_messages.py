@@ -2,7 +2,7 @@
 
 A lock file holds hashes of approved tools; a tool whose description changed after its approval is withheld.
 
-Does no I/O: `mcp_proxy` transports the messages.
+Does no I/O but for that file: `mcp_proxy` transports the messages.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from unpoison.errors import InputError, clip
 from unpoison.injections import STRONG
 from unpoison.scan.web_page import concealed_texts
 from unpoison.utils.files import write_file
+from unpoison.utils.plain_text import excerpt
 
 __all__ = ["LockFile", "McpGate", "identity_of", "look_of", "plain_method", "tool_hash"]
 
@@ -100,8 +101,9 @@ class McpGate:
         """The reason to refuse a request of the host; None to forward it."""
         if message.get("method") != "tools/call":
             return None
-        name = _name_of(message)
-        if name is None:
+        params = message.get("params")
+        name = params.get("name") if isinstance(params, dict) else None
+        if not isinstance(name, str):
             return "the call names no tool"
         if name in self.withheld:
             return f"the tool {name!r} is withheld: it {self.withheld[name].unquoted}"
@@ -198,7 +200,7 @@ class McpGate:
         if not found and not rest.changed:
             return result
         for i, reason in found.items():
-            _log.warning("withheld the tool %s: %s", safe_name(names[i]), reason.code)
+            _log.warning("withheld the tool %s: %s", excerpt(names[i]), reason.code)
         return {**rest.value, "tools": [tool for i, tool in enumerate(tools) if i not in found]}
 
     def _result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
@@ -229,7 +231,7 @@ class McpGate:
             screened = replace(screened, outcome="blocked", reason=max(filter(_fixed, screened.cuts)).reason)
             screened = replace(screened, value=screened.line)
         if screened.outcome != "passed":
-            _log.info("%s: %s (%s)", safe_name(name), screened.outcome, screened.reason.code)
+            _log.info("%s: %s (%s)", excerpt(name), screened.outcome, screened.reason.code)
         if screened.blocked:
             return screened
         self.calls.seen.add_result(name, screened.value, arguments)
@@ -329,20 +331,9 @@ def plain_method(method: str) -> bool:
     )
 
 
-def _name_of(message: Mapping[str, Any]) -> str | None:
-    params = message.get("params")
-    name = params.get("name") if isinstance(params, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def safe_name(name: str) -> str:
-    """A name that is safe to print."""
-    return name if _NAME.fullmatch(name) else "(a name in other letters)"
-
-
 def identity_of(address: str | Sequence[str]) -> str:
     """A hash of a server's command line or URL; neither is stored, because both may contain secrets."""
-    return _hash(address if isinstance(address, str) else list(address))
+    return _hash(address)
 
 
 def tool_hash(identity: str, tool: Mapping[str, Any]) -> str:
@@ -369,17 +360,20 @@ class LockFile:
     Args:
         path: The file; a missing file approves nothing.
 
+    Attributes:
+        servers: Identity of a server -> name of an approved tool -> its hash.
+
     Raises:
         InputError: The file is not a lock file.
     """
 
     def __init__(self, path: FilePath) -> None:
         self.path = path
-        self.servers: dict[str, dict[str, Any]] = {}
+        self.servers: dict[str, dict[str, str]] = {}
         try:
             with path.open("rb") as file:
                 data = json.loads(file.read(MAX_LOCK_BYTES))
-            self.servers = {str(name): {"tools": dict(own["tools"])} for name, own in data["servers"].items()}
+            self.servers = {str(name): dict(own["tools"]) for name, own in data["servers"].items()}
             if data["version"] != LOCK_VERSION:
                 raise ValueError
         except FileNotFoundError:
@@ -389,23 +383,18 @@ class LockFile:
                 f"{clip(str(path))} is no lock file of this version; make one with 'unpoison mcp-proxy --approve'"
             ) from None
 
-    def knows(self, identity: str) -> bool:
-        """Whether the file has an entry for this server."""
-        return identity in self.servers
-
     def approved(self, identity: str, tool: Mapping[str, Any]) -> bool | None:
         """Whether a tool equals the approved one; None if no tool of that name was approved."""
-        own = self.servers.get(identity, {"tools": {}})["tools"].get(tool.get("name"))
-        return None if own is None else bool(own == tool_hash(identity, tool))
+        own = self.servers.get(identity, {}).get(str(tool.get("name")))
+        return None if own is None else own == tool_hash(identity, tool)
 
     def approve(self, identity: str, tools: Sequence[Mapping[str, Any]]) -> None:
         """Replace the approved tools of a server, and write the file atomically."""
-        self.servers[identity] = {"tools": {str(tool["name"]): tool_hash(identity, tool) for tool in tools}}
-        written = json.dumps({"version": LOCK_VERSION, "servers": self.servers}, indent=2) + "\n"
+        self.servers[identity] = {str(tool["name"]): tool_hash(identity, tool) for tool in tools}
+        servers = {name: {"tools": own} for name, own in self.servers.items()}
+        written = json.dumps({"version": LOCK_VERSION, "servers": servers}, indent=2) + "\n"
         write_file(self.path, [written.encode()])
 
     def others(self, identity: str) -> frozenset[str]:
         """The unified names of the approved tools of all other servers."""
-        return frozenset(
-            look_of(name) for other, own in self.servers.items() if other != identity for name in own["tools"]
-        )
+        return frozenset(look_of(name) for other, own in self.servers.items() if other != identity for name in own)

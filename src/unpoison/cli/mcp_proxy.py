@@ -96,7 +96,7 @@ def mcp_proxy(
             raise typer.Exit(LEFT_OUT)
         return
     log_to_stderr()
-    if approved is not None and lock is not None and not approved.knows(identity):
+    if approved is not None and lock is not None and identity not in approved.servers:
         others = f", only of {len(approved.servers)} others" if approved.servers else ""
         what = f"approves no tool of this server{others}" if lock.exists() else "does not exist"
         typer.echo(f"{lock} {what}, so all tools are withheld; approve them with --approve", err=True)
