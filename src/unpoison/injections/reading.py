@@ -92,6 +92,12 @@ _JOINT = re.compile(r"[^\w]|_")
 """Words joined by the same mark, more than a name in code has."""
 
 
+_GLUED = re.compile(
+    r"(?:(?<=[a-z\u00df-\u00ff\d]{2})|(?<=[A-Z]{2}))(?=[A-Z\u00c0-\u00de][a-z\u00df-\u00ff]{2,20},? [a-z\u00df-\u00ff])"
+)
+"""Where a capital stands inside a word, as the space between two elements was lost: "USAIgnore previous ..."."""
+
+
 class Layout(NamedTuple):
     """One reading of a text.
 
@@ -132,6 +138,8 @@ def readings(text: str) -> list[Layout]:
                 plain, [(start, end) for start, end, name in named if name and is_for_machines(name[1])], strong=True
             ),
         ]
+    glued = [part for region in parts for part in _behind_glue(plain, region)]
+    found += [Layout(plain, glued, strong=True)] if glued else []
     meant = analysis(plain).part(respell)
     if meant is not None:
         words = _WORD.findall(meant.text.lower())
@@ -167,6 +175,12 @@ def _bare(text: str, region: Region) -> Region | None:
     mark, last = _ITEM.match(text, start, end), _CELL_END.search(text, max(start, end - 6), end)
     start, end = mark.end() if mark else start, last.start() if last else end
     return (start, end) if start < end else None
+
+
+def _behind_glue(text: str, region: Region) -> list[Region]:
+    """The parts of a sentence that are glued to the word before; names such as "JavaScript" begin one too."""
+    starts = [match.start() for match in _GLUED.finditer(text, *region)]
+    return list(zip(starts, [*starts[1:], region[1]]))
 
 
 def _laid_out(text: str) -> str:
