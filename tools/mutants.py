@@ -3,7 +3,7 @@
 Each mutant is the package with one operator, constant, condition or call changed, in a copy; the test file that mirrors
 the module runs on it (`src/unpoison/sources/policy.py`, `tests/sources/test_policy.py`). A mutant is killed if a test
 fails or does not end. What survives is listed: most are tests to write, some are changes that change nothing, such as
-the size of a cache. Then comes what was killed, by room. Places are drawn from a seed, so two runs on one commit compare.
+the size of a cache. Then comes what was killed, by room. Places are drawn from a seed, so two runs compare.
 """
 
 from __future__ import annotations

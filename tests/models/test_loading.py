@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from unpoison.errors import OptionError
@@ -44,10 +46,11 @@ def test_forms_that_do_not_exist(spec: str) -> None:
         load_generator(spec)
 
 
-@pytest.mark.needs("unpoison_reader", "unpoison_reader_base")
-def test_the_weights_of_a_shipped_reader_have_a_name_of_their_own() -> None:
-    small, larger = weights_of("reader"), weights_of("reader-base")
+@pytest.mark.needs("unpoison_reader", "unpoison_reader_base", "unpoison_reader_multilingual")
+def test_the_weights_of_a_shipped_reader_have_a_name_and_so_have_those_that_read_other_languages_for_it() -> None:
+    small, larger, multilingual = map(weights_of, ("reader", "reader-base", "reader-multilingual"))
+    assert len(multilingual) == 12
+    assert re.fullmatch(rf"[0-9a-f]{{12}}\+{multilingual}", small)
     assert small != larger
-    assert len(small) == len(larger) == 12
     assert weights_of("reader,threshold=0.75") == small
     assert weights_of("extractive") == weights_of("qa:folder") == weights_of(None) == ""

@@ -235,18 +235,18 @@ def load_best_reader(wanted: bool | None = None) -> Generator | None:
 def weights_of(model: str | None) -> str:
     """The first twelve digits of the hash of a reader's weights, shipped or `qa:FOLDER`; "" for other models.
 
-    It distinguishes measurements with different weights of the same model string. A folder with unreadable settings has
-    none: loading the reader reports the error.
+    It distinguishes measurements with different weights of the same model string; a shipped reader has the multilingual
+    reader's behind its own, which reads other languages for it. A folder with unreadable settings has none: loading the
+    reader reports the error.
     """
     name = (model or "").partition(",")[0]
-    if name in READERS and find_spec(READERS[name]) is not None:
-        folder = Path(import_module(READERS[name]).FOLDER)
-    elif name.startswith("qa:"):
-        folder = Path(name.removeprefix("qa:"))
-    else:
-        return ""
+    packages = [READERS[one] for one in dict.fromkeys((name, MULTILINGUAL))] if name in READERS else []
+    folders = [Path(import_module(package).FOLDER) for package in packages if find_spec(package) is not None]
+    if name.startswith("qa:"):
+        folders = [Path(name.removeprefix("qa:"))]
     try:
-        return str(json.loads((folder / "reader.json").read_text("utf-8"))["sha256"]["model.onnx"])[:12]
+        settings = [json.loads((folder / "reader.json").read_text("utf-8")) for folder in folders]
+        return "+".join(str(one["sha256"]["model.onnx"])[:12] for one in settings)
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
