@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.io import files
-from unpoison.io.file_rows import CHUNK, CONTAINER, KEY, count_values
+from unpoison.io.file_rows import CHUNK, CONTAINER, KEY, TEXT, count_values
 from unpoison.io.files import CsvSource, JsonLinesSource, JsonSource, open_source
 from unpoison.io.rows import Row
 from unpoison_lab.evaluation.datasets import load, load_passages
@@ -200,7 +200,7 @@ def counted(value: Any) -> int:
         keys = KEY * len(value) if isinstance(value, dict) else 0
         inner = value.values() if isinstance(value, dict) else value
         return CONTAINER + keys + sum(map(counted, inner)) + (not value)
-    return 1
+    return TEXT if isinstance(value, str) else 1
 
 
 @settings(max_examples=40)

@@ -26,8 +26,8 @@ class Bounds:
 
     Attributes:
         body: Bytes of one request.
-        values: Numbers, texts and other values of one request; a key counts as 10, a list or an object as 16.
-            A parser of JSON lets no other thread run; for so many it takes less than 50 ms.
+        values: Numbers, texts and other values of one request; a text counts as 2, a key as 10, a list or an
+            object as 16. A parser of JSON lets no other thread run; for so many it takes less than 40 ms.
         passages: Passages of one request.
         characters: Characters of the question, and of a passage (title and text): of a longer one the beginning is
             judged, and `Screening.texts` holds no more than that.

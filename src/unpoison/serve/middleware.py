@@ -144,9 +144,8 @@ class RequestMiddleware:
         record.client = scope["client"][0] if scope.get("client") else None
         scope.setdefault("state", {}).update(record=record, middleware=self)
         reply = _Reply(send, record)
-        if self.root and (scope["path"] + "/").startswith(
-            self.root + "/"
-        ):  # the middleware and the router see one path
+        # The middleware and the router see one path.
+        if self.root and f"{scope['path']}/".startswith(f"{self.root}/"):
             scope = {**scope, "path": scope["path"][len(self.root) :] or "/"}
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}  # whose reply goes without its body

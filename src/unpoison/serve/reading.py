@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from unpoison.errors import InputError
-from unpoison.io.file_rows import CONTAINER, KEY, count_values
+from unpoison.io.file_rows import CONTAINER, KEY, TEXT, count_values
 from unpoison.serve.bounds import Bounds
 from unpoison.serve.replies import HTTP, Refusal
 from unpoison.serve.schemas import MAX_RANK_FIELDS, MAX_TRUST
@@ -54,11 +54,11 @@ def read_body(body: bytes, adapter: TypeAdapter[Any], bounds: Bounds, *, watched
     """
     if (count := count_values(body)) > bounds.values:
         raise InputError(
-            f"the body has about {count:,} values and at most {bounds.values:,} are taken, a key being {KEY} "
-            f"and a list or an object {CONTAINER}; send fewer or shorter passages"
+            f"the body has about {count:,} values and at most {bounds.values:,} are taken, a text being {TEXT}, "
+            f"a key {KEY} and a list or an object {CONTAINER}; send fewer or shorter passages"
         )
     try:
-        value = from_json(body)
+        value = from_json(body, cache_strings="keys")  # texts differ, and the cache would take longer than they do
     except ValueError:
         raise Refusal(400, *HTTP[400]) from None
     if isinstance(value, dict):

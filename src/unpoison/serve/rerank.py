@@ -157,14 +157,8 @@ class _Found(NamedTuple):
     rest: dict[str, list[int]]
 
     def results(self, *, with_documents: bool) -> list[dict[str, Any]]:
-        return [
-            {
-                "index": index,
-                **({"document": {"text": self.texts[index]}} if with_documents else {}),
-                "relevance_score": score,
-            }
-            for index, score in self.ranking
-        ]
+        shown = {i: {"document": {"text": self.texts[i]}} for i, _ in self.ranking} if with_documents else {}
+        return [{"index": i, **shown.get(i, {}), "relevance_score": score} for i, score in self.ranking]
 
 
 async def _rerank(

@@ -157,35 +157,27 @@ async def event_response(
     first = await anext(events)
     if end is not None:
         timer.reschedule(end + STREAM_GRACE)
-    body = _write_events(request, service, first, events, generator, end)
-    headers = {"X-Accel-Buffering": "no"}  # nginx would collect the events otherwise
-    return StreamingResponse(body, media_type="text/event-stream", headers=headers)
 
-
-async def _write_events(
-    request: Request,
-    service: ScreeningService,
-    first: Event,
-    events: AsyncIterator[Event],
-    generator: str,
-    end: float | None,
-) -> AsyncIterator[bytes]:
-    try:
-        event: Event | None = first
-        while event is not None:
-            yield await service.aside(request, partial(_event, event, generator))
-            async with asyncio.timeout_at(end):  # not around a yield: it would interrupt the consumer
-                event = await anext(events, None)
-    except UnpoisonError as error:
-        if end is None or asyncio.get_running_loop().time() < end:
-            yield _failure(request, type(error).__name__, str(error))
-        else:  # a model that noticed the end of the time first
+    async def write() -> AsyncIterator[bytes]:
+        try:
+            event: Event | None = first
+            while event is not None:
+                yield await service.aside(request, partial(_event, event, generator))
+                async with asyncio.timeout_at(end):  # not around a yield: it would interrupt the consumer
+                    event = await anext(events, None)
+        except UnpoisonError as error:
+            if end is None or asyncio.get_running_loop().time() < end:
+                yield _failure(request, type(error).__name__, str(error))
+            else:  # a model that noticed the end of the time first
+                yield _failure(request, "Timeout", LATE)
+        except TimeoutError:
             yield _failure(request, "Timeout", LATE)
-    except TimeoutError:
-        yield _failure(request, "Timeout", LATE)
-    except Exception as error:
-        yield _failure(request, "InternalError", "this is a fault of the service, not of the request")
-        raise error
+        except Exception as error:
+            yield _failure(request, "InternalError", "this is a fault of the service, not of the request")
+            raise error
+
+    headers = {"X-Accel-Buffering": "no"}  # nginx would collect the events otherwise
+    return StreamingResponse(write(), media_type="text/event-stream", headers=headers)
 
 
 def _event(event: Event, generator: str) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
@@ -19,6 +19,8 @@ from pydantic import (
     StrictBool,
     StringConstraints,
     Tag,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -47,8 +49,28 @@ def _as_flag(value: Any) -> Any:
 Flag = Annotated[StrictBool, BeforeValidator(_as_flag, json_schema_input_type=bool | Literal["true", "false"])]
 """A boolean; clients of rerankers write it as text too."""
 
-Embedding = Annotated[list[Number], Field(fail_fast=True, json_schema_extra={"minItems": 1}), AfterValidator(np.array)]
-"""A list of numbers, which takes a quarter of the memory as an array."""
+MAX_DIMENSIONS = 16_384
+"""Numbers of a vector."""
+
+
+def _as_array(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """An array, which takes a quarter of the memory.
+
+    The schema's own check says what is wrong; it takes longer, and other threads wait meanwhile.
+    """
+    if isinstance(value, list) and len(value) <= MAX_DIMENSIONS and set(map(type, value)) <= {int, float}:
+        with suppress(OverflowError):
+            array = np.array(value, dtype=float)
+            if np.isfinite(array).all():
+                return array
+    return np.array(check(value))
+
+
+Embedding = Annotated[
+    list[Number],
+    Field(fail_fast=True, max_length=MAX_DIMENSIONS, json_schema_extra={"minItems": 1}),
+    WrapValidator(_as_array),
+]
 
 Name = Annotated[str, StringConstraints(max_length=512)]
 

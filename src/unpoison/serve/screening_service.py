@@ -190,17 +190,14 @@ class ScreeningService:
         """Append a line to the audit log, beside the loop of the server, before the request is replied to."""
         if self.audit is None:
             return
-        names = {
-            "id": request.state.record.id,
-            "route": request.url.path,
-            "client": None if request.client is None else request.client.host,
-        }
+        record: LogRecord = request.state.record
+        names = {"id": record.id, "route": request.url.path, "client": record.client}
         action = getattr(request.state, "on_poison", "drop")
         try:
             await asyncio.to_thread(self.audit.record, result, action=action, request=names)
         except Exception as error:  # of any kind
             self.metrics.unaudited.labels(type(error).__name__).inc()
-            fields = {"id": names["id"], "error": type(error).__name__}
+            fields = {"id": record.id, "error": type(error).__name__}
             log.error("audit log not written", extra={"fields": fields})
 
     async def _read(
@@ -243,9 +240,8 @@ def query_of(body: ScreenRequest) -> Query:
     return Query(body.query, embedding)
 
 
-async def _service(
-    request: Request,
-) -> ScreeningService:  # asynchronous, because FastAPI runs other dependencies on a thread
+async def _service(request: Request) -> ScreeningService:
+    """Asynchronous, because FastAPI runs other dependencies on a thread."""
     service: ScreeningService = request.app.state.service
     return service
 
