@@ -33,6 +33,7 @@ def tool() -> ModuleType:
         ("for x in y:\n    if x:\n        continue\n    f(x)", ["break", "pass"]),
         ('"""Says 3."""\nfrom a import b\n__all__ = ["b"]\nx: "3 < 4"', []),
         ('def f():\n    """3 < 4"""\n    raise ValueError(f"{3 < 4}")', []),
+        ("@dataclass(frozen=True)\nclass A:\n    x: int = 3", ["4"]),
         ("if TYPE_CHECKING:\n    x = 3", []),
         ("x = 'é' * 2", ["('é' + 2)", "3"]),
     ],

@@ -83,7 +83,7 @@ def mutants(source: str, path: Path = Path()) -> list[Mutant]:
 
 
 def _places(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
-    """The expressions and statements that may be changed: no annotation, docstring, type, or text of an error."""
+    """The expressions and statements that may be changed: no annotation, decorator, docstring or error."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.Raise, ast.Import, ast.ImportFrom, ast.JoinedStr)):
             continue
@@ -96,6 +96,9 @@ def _places(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
                 yield from _places(ast.Expression(node.value))
             continue
         if isinstance(node, ast.arg) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            continue
+        if isinstance(node, ast.ClassDef):  # not how a dataclass is stored
+            yield from _places(ast.Module(node.body, []))
             continue
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for part in (node.args.defaults, [one for one in node.args.kw_defaults if one is not None], node.body):

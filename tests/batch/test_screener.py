@@ -80,3 +80,8 @@ class TestModelsThatFail:
         assert outcome.error is not None
         assert outcome.error.startswith("ZeroDivisionError: xxx")
         assert len(outcome.error) < 550
+
+
+def test_workers_share_the_bound_on_model_calls():
+    screener = BatchScreener(in_flight=9)
+    assert [screener.shared_by(workers).in_flight for workers in (1, 2, 4, 100)] == [9, 4, 2, 1]

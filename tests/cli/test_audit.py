@@ -88,3 +88,14 @@ def test_several_files_and_standard_input_are_read(tmp_path: Path) -> None:
             log.record(Screening.decided("t", Query("q"), [Passage("a")], kept=[0], scores=[1], reasons=["fine"]))
     assert "2 answers" in run("audit", first, second, first).stdout
     assert "1 answer" in run("audit", "-", input=json.dumps(screened("q", [], ["a"])) + "\n").stdout
+
+
+def test_a_page_is_written_beside_the_tables_and_never_over_the_log(log: Path, tmp_path: Path) -> None:
+    page = tmp_path / "audit.html"
+    assert run("audit", "--html", page, log).exit_code == 0
+    assert "209 answers" in page.read_text(encoding="utf-8")
+    assert EVIL not in page.read_text(encoding="utf-8")
+    before = log.read_bytes()
+    for place in (log, tmp_path / "audit.txt"):
+        assert run("audit", "--html", place, log).exit_code == 2
+    assert log.read_bytes() == before

@@ -13,7 +13,7 @@ from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
 from haystack.core.errors import DeserializationError
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 
-from integrations.frameworks import QUERY, TEXTS, DropsStadium
+from integrations.frameworks import QUERY, TEXTS, CutsStadium, DropsStadium
 from unpoison import Guard
 from unpoison.errors import OptionError
 from unpoison.integrations.haystack import Screen
@@ -107,3 +107,10 @@ def test_embeddings_are_used_where_the_query_brings_one(given: bool) -> None:
     assert all((p.embedding is not None) == given for p in passages)
     if given:
         assert np.array_equal(passages[0].embedding, [0.5, 0.25])
+
+
+def test_a_redacted_document_loses_what_was_made_of_the_whole_text() -> None:
+    given = Document(content=TEXTS[2], meta={"title": "Sharks", "url": "s2"}, embedding=[0.5, 0.25])
+    (document,) = Screen(CutsStadium()).run(QUERY, [given])["documents"]
+    assert "[removed]" in str(document.content)
+    assert (document.meta, document.embedding) == ({"url": "s2"}, None)

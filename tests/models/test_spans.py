@@ -103,6 +103,7 @@ def test_the_best_span_is_widened_to_whole_words_and_needs_a_passage():
     [
         ("in Gothenburg, by", (6, 9), "Gothenburg"),  # punctuation is no part of a word
         ("seit 1911 in", (5, 7), "1911"),
+        ("Øresund links", (1, 4), "Øresund"),  # from its first letter, a token of its own
         ("वह हिन्दी है", (4, 5), "हिन्दी"),  # signs of vowels are
         ("市政厅由罗特建造", (4, 6), "罗特"),  # nothing is widened where no spaces are written
         ("ร้านเปิดแปดโมง", (8, 11), "แปด"),

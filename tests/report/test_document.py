@@ -8,7 +8,8 @@ from importlib.resources import files
 import pytest
 from jinja2 import UndefinedError
 
-from unpoison.report.document import Section, Table, document, render, resource
+from unpoison.errors import OptionError
+from unpoison.report.document import PAGE_SUFFIXES, Section, Table, check_suffix, document, render, resource
 
 
 def digest(text: str) -> str:
@@ -52,3 +53,9 @@ def test_templates_mark_nothing_as_safe_and_ask_nobody_for_anything():
     for file in templates:
         text = file.read_text(encoding="utf-8")
         assert not re.search(r"\|\s*safe\b|autoescape|https?://|@import|url\(|style=\"|\bon[a-z]+=", text), file.name
+
+
+def test_a_suffix_says_the_format_whatever_its_case(tmp_path):
+    assert check_suffix(tmp_path / "a.HTML", PAGE_SUFFIXES) == ".html"
+    with pytest.raises(OptionError, match=r"\.html, \.htm, got"):
+        check_suffix(tmp_path / "html", PAGE_SUFFIXES)

@@ -11,7 +11,7 @@ from unpoison.core.passages import Query
 from unpoison.errors import OptionError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever
-from unpoison.retrieval.base import by_trust, depth, reciprocal_rank_fusion
+from unpoison.retrieval.base import Collection, by_trust, depth, reciprocal_rank_fusion
 
 POLICY = {"trusted": ["handbook.example"], "known": ["wiki.example"], "blocked": ["evil.example"]}
 QUESTION = "refund window"
@@ -165,3 +165,13 @@ def test_options_are_checked():
     ):
         with pytest.raises(OptionError):
             make()
+
+
+def test_a_copy_without_some_passages_says_where_they_stood(passages):
+    whole = Collection()
+    whole.extend(whole.prepare(passages))
+    whole.remove(["p1"])
+    rest, places = whole.without(["p4", "p2", "p1", "of nobody"])
+    assert places == [2, 4]
+    assert [p.id for p in rest][:3] == ["p0", "p3", "p5"]
+    assert len(rest) == len(whole) - 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.sentences import around, sentences
+from unpoison.text.sentences import MAX_WORDS, around, sentences, split
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,20 @@ def test_sentences_rise_and_hold_every_letter(text: str) -> None:
     assert all(one[1] <= two[0] for one, two in pairwise(regions))
     assert "".join(c for a, b in regions for c in text[a:b] if c.isalpha()) == "".join(filter(str.isalpha, text))
     assert all(text[a:b].strip() for a, b in regions)
+
+
+def test_a_sentence_gives_back_the_text_of_its_words_and_what_stands_between() -> None:
+    first, second = split('Is it "the Queen\'s" ship, or not? Yes.')
+    assert first.words == ("Is", "it", "the", "Queen's", "ship", "or", "not")
+    assert first.span(2, 4) == "the Queen"
+    assert first.span(5, 7) == "or not"
+    assert [first.gap(position) for position in range(6)] == [" ", ' "', " ", '" ', ", ", " "]
+    assert second.span(0, 1) == "Yes"
+
+
+def test_a_long_sentence_is_read_in_pieces_that_keep_their_places() -> None:
+    words = [f"w{n}" for n in range(2 * MAX_WORDS + 3)]
+    pieces = split(" ".join(words))
+    assert [len(piece.words) for piece in pieces] == [MAX_WORDS, MAX_WORDS, 3]
+    assert " ".join(piece.text for piece in pieces) == " ".join(words)
+    assert all(piece.span(0, len(piece.words)) == piece.text for piece in pieces)
