@@ -28,17 +28,17 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_593,
-    "unpoison/agents": 2_045,  # where calls go: the mechanism, the gate of the proxy, three frameworks
+    "unpoison": 29_588,
+    "unpoison/agents": 2_016,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 557,
     "unpoison/core": 1_262,
     "unpoison/injections": 1_205,
-    "unpoison/models": 3_133,  # a second reader, for all languages but English
+    "unpoison/models": 3_108,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_061,
     "unpoison/runtime": 500,
     "unpoison/scan": 3_860,  # readers of nine more types of files, each place named
     "unpoison/check": 296,
-    "unpoison/serve": 1_931,
+    "unpoison/serve": 1_924,
     "unpoison/sources": 1_150,
     "unpoison_lab": 10_500,
 }
@@ -50,8 +50,8 @@ MODULES = {"unpoison": 226, "unpoison_lab": 80}
 BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
-    "modules without a test file of their name": 30,
-    "lines of code in tests": 35_680,
+    "modules without a test file of their name": 24,
+    "lines of code in tests": 35_936,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

@@ -8,127 +8,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
-from model_doubles import FakeCrossEncoder
+from runtime.runners import FAST, PROMPTS, Batched, Runner, Synchronous, both, raising
 from unpoison import Guard
 from unpoison.core.answers import Reply
-from unpoison.errors import DeadlineError, InputError, ModelError, OptionError
-from unpoison.models import FakeEncoder, FakeNLI, FunctionGenerator, ScriptedGenerator
-from unpoison.models.prompts import Prompt, answer_alone_prompt, answer_prompt
+from unpoison.errors import DeadlineError, ModelError, OptionError
+from unpoison.models import FakeEncoder, FunctionGenerator, ScriptedGenerator
+from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Models
 from unpoison.models.requests import (
-    Compare,
     Encode,
     Flow,
     Generate,
-    Judge,
-    Likelihood,
     encode,
     generate,
-    judge,
-    likelihood,
 )
 from unpoison.runtime.driver import Limits, arun, run
-
-
-def run_asynchronously(*arguments: Any) -> Any:
-    return asyncio.run(arun(*arguments))
-
-
-both = pytest.mark.parametrize("runner", [run, run_asynchronously])
-Runner = Callable[..., Any]
-FAST = Limits(backoff=0.001)
-PROMPTS = [answer_prompt(f"item {i}?", [f"text {i}"]) for i in range(20)]
-
-
-class Synchronous:
-    """A generator without an asynchronous call, made of a function of the prompt."""
-
-    name = "plain"
-
-    def __init__(self, function: Callable[[Prompt], Any]) -> None:
-        self.function = function
-
-    def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
-        return self.function(prompt)
-
-
-class Batched(Synchronous):
-    name = "batched"
-
-    def generate_batch(self, prompts: Sequence[Prompt], /, *, timeout: float | None = None) -> list[Reply]:
-        return self.function(prompts)
-
-
-class Model:
-    """Returns the same object whatever it is asked."""
-
-    name = "broken"
-
-    def __init__(self, result: object) -> None:
-        self.encode = self.judge = self.score = self.logprobs = lambda _: result
-
-
-@both
-def test_replies_stand_where_their_requests_stood(runner: Runner) -> None:
-    def flow() -> Flow[tuple[Any, ...]]:
-        replies = yield (
-            Encode(("a", "b", "a")),
-            Generate(tuple(PROMPTS[:3]), "one"),
-            Judge((("a", "b"), ("b", "a"), ("a", "b"))),
-            Compare((("a", "a"), ("a", "b"))),
-            Generate((PROMPTS[2], PROMPTS[0]), "two"),
-            Likelihood(("x", "y z", "x")),
-        )
-        assert (yield ()) == ()
-        return replies
-
-    class Language:
-        name = "language"
-
-        def logprobs(self, texts: Sequence[str], /) -> list[Any]:
-            return [np.full(len(text), -1.0) for text in texts]
-
-    scripted = ScriptedGenerator({f"item {i}?": f"answer {i}" for i in range(3)})
-    models = Models(FakeEncoder(), scripted, FakeNLI(), FakeCrossEncoder(), Language())
-    (vectors, first, judged, compared, second, likely), calls = runner(flow(), models)
-    assert vectors.shape == (3, 32) and vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors[0], vectors[2])
-    assert [reply.text for reply in first] == ["answer 0", "answer 1", "answer 2"]
-    assert [reply.text for reply in second] == ["answer 2", "answer 0"]
-    np.testing.assert_array_equal(judged, [[0, 1, 0]] * 3)
-    np.testing.assert_array_equal(compared, [1, 0])
-    assert [row.size for row in likely] == [1, 3, 1]
-    kinds = ["encode", "generate", "generate", "generate", "judge", "compare", "generate", "generate", "likelihood"]
-    assert [call.kind for call in calls] == kinds
-    assert [call.purpose for call in calls if call.kind == "generate"] == ["one"] * 3 + ["two"] * 2
-    assert [call.items for call in calls if call.kind in ("encode", "judge", "likelihood")] == [2, 2, 2]
-
-
-@both
-def test_nothing_asked_is_nothing_called(runner: Runner) -> None:
-    def flow() -> Flow[tuple[Any, ...]]:
-        return (yield Encode(()), Judge(()), Compare(()), Generate(()), Likelihood(()))
-
-    models = Models(FakeEncoder(), ScriptedGenerator([]), FakeNLI(), FakeCrossEncoder(), Model(None))
-    (vectors, judged, compared, replies, likely), calls = runner(flow(), models)
-    assert (vectors.shape, judged.shape, compared.shape) == ((0, 1), (0, 3), (0,))
-    assert (replies, likely, calls) == ([], [], ())
-    assert runner(generate([]), Models(generator=Batched(lambda _: 1 / 0)))[0] == []
-
-
-@both
-def test_equal_prompts_are_asked_once_unless_their_bounds_differ(runner: Runner) -> None:
-    scripted = ScriptedGenerator("yes")
-    longer = Prompt("answer-alone", answer_alone_prompt("why").system, "why", max_tokens=999)
-    prompts = [answer_alone_prompt("why"), answer_alone_prompt("who"), answer_alone_prompt("why"), longer]
-    replies, calls = runner(generate(prompts), Models(generator=scripted))
-    assert len(replies) == 4
-    assert len(calls) == len(scripted.prompts) == 3
 
 
 class Meeting:
@@ -192,19 +91,6 @@ def test_what_may_succeed_later_is_retried(runner: Runner) -> None:
     script = [ModelError("busy", retryable=True), ConnectionResetError("gone"), "yes"]
     replies, calls = runner(generate(PROMPTS[:1]), Models(generator=Synchronous(raising(script))), FAST)
     assert (replies[0].text, calls[0].attempts) == ("yes", 3)
-
-
-def raising(script: list[Any]) -> Callable[[Prompt], Any]:
-    """A function that returns or raises what the script says, one after the other."""
-    steps = iter(script)
-
-    def function(_: Prompt) -> Any:
-        step = next(steps)
-        if isinstance(step, BaseException):
-            raise step
-        return step
-
-    return function
 
 
 @both
@@ -386,109 +272,6 @@ except DeadlineError:
 
 
 @both
-@pytest.mark.parametrize("error", [ValueError("odd"), StopIteration("odd"), KeyError("odd"), ZeroDivisionError("odd")])
-def test_an_exception_of_a_model_names_the_model(runner: Runner, error: Exception) -> None:
-    for generator_made in (Synchronous(raising([error])), FunctionGenerator(raising([error]), name="plain")):
-        with pytest.raises(ModelError, match=f"'plain' raised .*{type(error).__name__}.*odd") as caught:
-            runner(generate(PROMPTS[:1]), Models(generator=generator_made), FAST)
-        assert not caught.value.retryable
-
-
-@both
-def test_our_own_errors_pass_unchanged(runner: Runner) -> None:
-    for error in (InputError("bad row"), OptionError("bad option")):
-        with pytest.raises(type(error), match=r"^bad"):
-            runner(generate(PROMPTS[:1]), Models(generator=Synchronous(raising([error]))), FAST)
-
-
-@both
-@pytest.mark.parametrize("result", [None, 3, b"text", ["text"], Reply(None)])  # type: ignore[arg-type]
-def test_a_reply_that_is_none(runner: Runner, result: object) -> None:
-    with pytest.raises(ModelError, match="'plain' must return a Reply or a string"):
-        runner(generate(PROMPTS[:1]), Models(generator=Synchronous(lambda _: result)))
-    with pytest.raises(ModelError, match="'batched' must return"):
-        runner(generate(PROMPTS[:1]), Models(generator=Batched(lambda _: [result])))
-
-
-@both
-def test_a_string_is_a_reply(runner: Runner) -> None:
-    assert runner(generate(PROMPTS[:1]), Models(generator=Synchronous(lambda _: "yes")))[0] == [Reply("yes")]
-    assert runner(generate(PROMPTS[:1]), Models(generator=Batched(lambda _: ["yes"])))[0] == [Reply("yes")]
-
-
-@both
-@pytest.mark.parametrize("result", [None, [], ["a"], ["a", "b", "c"], "ab"])
-def test_a_wrong_number_of_replies(runner: Runner, result: object) -> None:
-    with pytest.raises(ModelError, match="must return 2 replies for 2 prompts"):
-        runner(generate(PROMPTS[:2]), Models(generator=Batched(lambda _: result)))
-
-
-@both
-@pytest.mark.parametrize(
-    ("result", "says"),
-    [
-        (None, "shape"),
-        ("vectors", "shape"),
-        ([["a"], ["b"]], "shape"),
-        ([[1.0], [1.0, 2.0]], "shape"),
-        (np.zeros((3, 4)), r"\(3, 4\)"),
-        (np.zeros(2), r"\(2,\)"),
-        (np.zeros((2, 0)), r"\(2, 0\)"),
-        ([[1.0, 0.0], [np.nan, 1.0]], "item 1 of 2"),
-        ([[np.inf, 0.0], [0.0, 1.0]], "item 0 of 2"),
-        (np.ones((2, 2), complex), "shape"),
-    ],
-)
-def test_vectors_that_are_none(runner: Runner, result: object, says: str) -> None:
-    with pytest.raises(ModelError, match=f"'broken'.*{says}"):
-        runner(encode(["a", "b"]), Models(encoder=Model(result)))
-
-
-@both
-@pytest.mark.parametrize(
-    ("result", "says"),
-    [
-        ([[1.0, 0.0]], "shape"),
-        ([1.0, 0.0, 0.0], "shape"),
-        ([[2.0, -1.0, 0.0]], "softmax"),
-        ([[np.nan, 0, 0]], "finite"),
-    ],
-)
-def test_judgements_that_are_none(runner: Runner, result: object, says: str) -> None:
-    with pytest.raises(ModelError, match=says):
-        runner(judge([("a", "b")]), Models(nli=Model(result)))
-
-
-def test_probabilities_may_be_off_by_rounding() -> None:
-    judged, _ = run(judge([("a", "b")]), Models(nli=Model([[1.0000001, 0.0, -1e-7]])))
-    np.testing.assert_array_equal(judged, [[1.0, 0.0, 0.0]])
-
-
-@both
-@pytest.mark.parametrize("result", [[[1.0]], [], [np.nan], None, ["high"]])
-def test_scores_that_are_none(runner: Runner, result: object) -> None:
-    def flow() -> Flow[Any]:
-        return (yield (Compare((("a", "b"),)),))
-
-    with pytest.raises(ModelError, match="'broken'"):
-        runner(flow(), Models(cross_encoder=Model(result)))
-
-
-@both
-@pytest.mark.parametrize("result", [None, [], [[0.5]], [[-np.inf]], [[np.nan]], [[[-1.0]]], [None], ["text"]])
-def test_log_probabilities_that_are_none(runner: Runner, result: object) -> None:
-    with pytest.raises(ModelError, match="'broken'"):
-        runner(likelihood(["a"]), Models(language_model=Model(result)))
-
-
-@both
-def test_a_model_that_was_not_given(runner: Runner) -> None:
-    for flow, name in ((encode(["a"]), "encoder"), (judge([("a", "b")]), "nli"), (generate(PROMPTS), "generator")):
-        with pytest.raises(OptionError, match=f"{name}="):
-            runner(flow, Models())
-
-
-@both
 def test_an_exception_of_the_flow_passes(runner: Runner) -> None:
     def flow() -> Flow[None]:
         yield (Encode(("a",)),)
@@ -544,49 +327,3 @@ def test_the_loop_stays_free_while_a_screening_computes() -> None:
 
     Guard().screen("how long may goods go back", texts[:2])  # loads what it reads by
     assert any(asyncio.run(longest_gap()) < 0.05 for _ in range(10))
-
-
-@both
-@pytest.mark.parametrize("batched", [False, True])
-def test_what_a_model_thinks_first_is_no_part_of_its_reply(runner: Runner, batched: bool) -> None:
-    said = Reply("<think>I don't know.</think>Paris", 5, 9)
-    thinking = Batched(lambda _: [said]) if batched else Synchronous(lambda _: said)
-    replies, calls = runner(generate(PROMPTS[:1]), Models(generator=thinking), FAST)
-    assert replies == [Reply("Paris", 5, 9)]
-    assert calls[0].completion_tokens == 9
-    unfinished, _ = runner(generate(PROMPTS[:1]), Models(generator=Synchronous(lambda _: Reply("<think>hm"))), FAST)
-    assert unfinished == [Reply("", finish="length")]
-
-
-def test_a_listener_hears_no_reasoning() -> None:
-    class Streaming(Synchronous):
-        async def astream(self, prompt: Prompt, /, *, timeout: float | None = None) -> Any:
-            text = self.function(prompt)
-            for letter in text:
-                yield letter
-            yield Reply(text)
-
-    class Listener:
-        heard: ClassVar[list[str]] = []
-
-        def on_screening(self, screening: Any, /) -> None:
-            pass
-
-        def on_text(self, text: str, /) -> None:
-            self.heard.append(text)
-
-    guard = Guard(generator=Streaming(lambda _: "<think>I don't know.</think>\n\nParis < Rome"))
-
-    async def listen() -> Reply:
-        request = Generate(tuple(PROMPTS[:1]), final=guard.screen("where?", ["In Paris."]))
-
-        def flow() -> Flow[Reply]:
-            ((reply,),) = yield (request,)
-            return reply
-
-        reply, _ = await arun(flow(), Models(generator=guard.models.generator), FAST, Listener())
-        return reply
-
-    assert asyncio.run(listen()).text == "Paris < Rome"
-    assert "".join(Listener.heard) == "Paris < Rome"
-    assert len(Listener.heard) > 5, "in pieces"

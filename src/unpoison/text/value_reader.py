@@ -216,7 +216,7 @@ class _Reader(Moments):
         return self._rate(found[1], noun=False)
 
     def _scaled(self, value: Fraction, end: int, money: bool) -> tuple[Fraction, int]:
-        """A number with what follows it: 12.2 bn, two and a half, 5/8."""
+        """A number with what follows it: 12.2 bn, two and a half, 5/8, 3 1/2."""
         words, scales = self.words, _MONEY_SCALES if money else _SHORT_SCALES
         if words[end] in scales and (money or self.glued(end)):
             value, end = value * scales[words[end]], end + 1
@@ -224,6 +224,8 @@ class _Reader(Moments):
             return value + Fraction(1, 2), end + 3
         if words[end] == "/" and (bottom := self.number(end + 1)) and self.glued(end) and bottom[0]:
             return value / bottom[0], bottom[1]
+        if words[end + 1 : end + 2] == ["/"] and words[end] in ("1", "2", "3") and words[end + 2] in ("2", "3", "4"):
+            return value + Fraction(int(words[end]), int(words[end + 2])), end + 3
         return value, end
 
     def _unit(self, at: int) -> tuple[str, int, list[Qualifier]]:

@@ -1,0 +1,90 @@
+"""Policies of tools: what holds for a tool that is named, for one that is not, and whose word its result is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from unpoison.agents.policy import MAX_TOOLS, ToolPolicy, ToolSettings
+from unpoison.errors import OptionError, UnknownNameError
+from unpoison.sources.trust import trust
+
+SOURCES = {"trusted": ["handbook.example"], "blocked": ["evil.example"]}
+
+
+def test_a_tool_that_is_not_named_has_the_settings_of_the_star_and_a_named_one_completes_them() -> None:
+    policy = ToolPolicy({"*": {"action": "flag", "threshold": 0.3}, "fetch": {"action": "block"}})
+    assert policy.settings("other") == ToolSettings("flag", 0.3)
+    assert policy.settings("fetch") == ToolSettings("block", 0.3)
+    assert ToolPolicy().settings("other") == ToolSettings()
+    own = ToolSettings("keep")
+    assert ToolPolicy({"*": {"action": "flag", "threshold": 0.3}, "fetch": own}).settings("fetch") == own
+
+
+def test_a_policy_is_read_from_none_a_mapping_and_itself() -> None:
+    policy = ToolPolicy.of({"fetch": {"action": "keep"}})
+    assert ToolPolicy.of(policy) is policy
+    assert policy.settings("fetch").action == "keep"
+    assert ToolPolicy.of(None).settings("fetch") == ToolSettings()
+
+
+@pytest.mark.parametrize(
+    ("tools", "error", "says"),
+    [
+        ({"fetch": {"acton": "block"}}, UnknownNameError, "setting of tools.fetch.*action"),
+        ({"fetch": {"action": "drop"}}, OptionError, "tools.fetch: action"),
+        ({"fetch": {"threshold": 1.5}}, OptionError, "tools.fetch: threshold"),
+        ({"fetch": {"level": "friend"}}, OptionError, "tools.fetch: level"),
+        ({"fetch": {"source": 7}}, OptionError, "source must be an address or a name, got 7"),
+        ({"fetch": {"allow": "one"}}, OptionError, "allow must be a list of texts"),
+        ({"fetch": {"arguments": ["to", ""]}}, OptionError, "arguments must be a list of texts"),
+        ({"fetch": "block"}, OptionError, "tools.fetch must be keys with values, got 'block'"),
+        (["fetch"], OptionError, "settings by the name of a tool"),
+        ({str(n): {} for n in range(MAX_TOOLS + 1)}, OptionError, "settings by the name of a tool"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_place(tools: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        ToolPolicy(tools)
+
+
+def test_lists_of_settings_are_copied() -> None:
+    given = ["to"]
+    settings = ToolSettings(arguments=given, allow=given)
+    given.append("path")
+    assert (settings.arguments, settings.allow) == (("to",), ("to",))
+    assert ToolSettings().arguments is None
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments", "expected"),
+    [
+        (None, {"url": "a.example"}, None),
+        ("{url}", {"url": "https://a.example/x"}, "https://a.example/x"),
+        ("{url}", {}, None),
+        ("{url}", {"url": 7}, None),
+        ("{host}/{page}", {"host": "a.example", "page": "{host}"}, "a.example/{host}"),
+        ("files", {}, "files"),
+    ],
+)
+def test_a_source_may_name_arguments_of_the_call(source: str | None, arguments: Any, expected: str | None) -> None:
+    assert ToolSettings(source=source).source_of(arguments) == expected
+
+
+def test_a_policy_of_sources_is_above_the_level_of_a_tool_where_it_names_the_source() -> None:
+    policy = ToolPolicy({"fetch": {"source": "{url}", "level": "open"}}, SOURCES)
+    page, new = "https://handbook.example/a", "https://new.example/a"
+    assert policy.standing("fetch", {"url": page}) == (page, "trusted", trust("trusted"))
+    assert policy.standing("fetch", {}, source=page)[1] == "trusted"
+    assert policy.standing("fetch", {"url": page}, source="https://evil.example/")[1] == "blocked"
+    own = ToolPolicy({"fetch": {"source": "{url}", "level": "open"}})
+    assert own.standing("fetch", {"url": new}) == (new, "open", trust("open"))
+    assert own.standing("other", {"url": new}) == (None, "unknown", trust("unknown"))
+
+
+def test_only_what_the_policy_of_sources_trusts_is_trusted() -> None:
+    policy = ToolPolicy({"*": {"level": "trusted"}}, SOURCES)
+    assert policy.trusts("https://handbook.example/a")
+    assert not policy.trusts("https://new.example/a")
+    assert not ToolPolicy({"*": {"level": "trusted"}}).trusts("https://handbook.example/a")
