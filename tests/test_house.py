@@ -28,7 +28,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_588,
+    "unpoison": 29_592,
     "unpoison/agents": 2_016,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 557,
     "unpoison/core": 1_262,
