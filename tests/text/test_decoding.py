@@ -16,11 +16,33 @@ from unpoison.text.canonical import canonical
 
 SAID = "The capital of France is Lyon, and it has been so since the war."
 
+
+def in_lines(text: str) -> str:
+    return re.sub(r".{76}(?=.)", r"\g<0>\n", text)
+
+
+def shifted(text: str) -> str:
+    """UTF-7, also where plain letters would do."""
+    return f"+{base64.b64encode(text.encode('utf-16-be')).decode().rstrip('=')}-"
+
+
 ENCODINGS: dict[str, Callable[[str], str]] = {
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "base64 without padding, for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
     "base64 twice": lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
+    "base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "base64 of EBCDIC": lambda text: base64.b64encode(text.encode("cp037")).decode(),
+    "base64 of UTF-16 in lines": lambda text: in_lines(base64.b64encode(text.encode("utf-16-be")).decode()),
     "hexadecimal": lambda text: text.encode().hex(),
+    "hexadecimal UTF-16": lambda text: text.encode("utf-16-le").hex(),
+    "UTF-7": shifted,
+    "UTF-7, each word": lambda text: " ".join(map(shifted, text.split())),
+    "UTF-7, vowels": lambda text: re.sub("[aeiou]", lambda vowel: shifted(vowel[0]), text),
+    "a data URL": lambda text: f"data:text/plain,{quote(text)}",
+    "a data URL in EBCDIC": lambda text: "data:;charset=x," + "".join(f"%{c:02X}" for c in text.encode("cp037")),
+    "a data URL in base64": lambda text: (
+        "data:text/plain;base64," + base64.b64encode(text.encode("utf-16-le")).decode()
+    ),
     "percent": quote,
     "percent, every letter": lambda text: "".join(f"%{ord(c):02x}" for c in text),
     "percent, vowels": lambda text: "".join(f"%{ord(c):02x}" if c in "aeiou" else c for c in text),
@@ -69,6 +91,11 @@ def test_what_was_decoded_is_found_in_the_text(encode: Callable[[str], str]) -> 
         "Rindfleischetikettierung Donaudampfschiff Kraftfahrzeug Haftpflicht Versicherung",
         "Kvazi tri gvardejca zazvonili staromu kavalerijskomu generalu",
         "IGNITION SEQUENCE START FIVE FOUR THREE TWO ONE ZERO",
+        "Call +46-8-123456 or +4670-1234567, or press Ctrl+Shift-F and then Alt+AGE-B",
+        "if (a+foo-bar > total+count-1) return i+AB-j; C++14-compatible, A+BCDEFG-H, x+AGE-y+AHA-z",
+        "See data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY here",
+        "the data: we took five of them, and data:text/plain,Hello, and data:,x",
+        "YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXowMTIzNDU2Nzg5\nThanks for the five kind words",
     ],
 )
 def test_what_says_nothing_stays(text: str) -> None:
@@ -77,7 +104,28 @@ def test_what_says_nothing_stays(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["%41", "=41", "\\u0041", "a ", "a  ", "A", "Ab0", "0a", "%4", "\\", "zz zz ", "a\n", "= "]
+    "unit",
+    [
+        "%41",
+        "=41",
+        "\\u0041",
+        "a ",
+        "a  ",
+        "A",
+        "Ab0",
+        "0a",
+        "%4",
+        "\\",
+        "zz zz ",
+        "a\n",
+        "= ",
+        "+AGE-",
+        "+A",
+        "data:,",
+        "data:text/plain;",
+        "IEAgQCBAI",
+        "QEBAQEBAQCAg\n",
+    ],
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:
     assert linear(lambda size: canonical((unit * size)[:size]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from urllib.parse import quote
 
 import pytest
 
@@ -69,9 +70,23 @@ def test_what_is_printed_between_binary_data_is_read() -> None:
         assert any("and the city has run it since then." in text for text in file.texts)
 
 
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16", "cp037", "utf-7"])
+def test_a_data_url_may_be_written_in_percents(coding: str) -> None:
+    """Few of them too, of which the canonical text decodes none."""
+    for text in (ENGLISH, "Hello again, dear."):
+        for url in ("data:text/plain,", "data:,", "DATA:text/plain;charset=x;a=b,"):
+            file = file_of(url + quote(text.encode(coding)), None)
+            assert file is not None
+            assert any(text in said for said in file.texts)
+            assert (file.kind, file.plain) == (TEXT, True)
+            assert file.written("Gone.").startswith(url)
+
+
 def test_words_tokens_and_bytes_are_told_apart() -> None:
     assert file_of("plainwords", None) is None
     assert file_of(ENGLISH, None) is None
+    assert file_of(f"data: {ENGLISH}", None) is None
+    assert file_of(f"data:of the year, {ENGLISH}", None) is None
     assert file_of("9f86d081884c7d659a2feaa0c55ad015" * 2, None) is None
     assert BASE64.fullmatch(f"{'A' * 76}\n" * 3)
     assert not BASE64.fullmatch("two words")

@@ -104,9 +104,7 @@ class ToolPolicy:
     @classmethod
     def of(cls, value: ToolPolicy | Mapping[str, Any] | None) -> ToolPolicy:
         """A policy as it is, one of settings by tool, or the defaults for None."""
-        if isinstance(value, ToolPolicy):
-            return value
-        return cls(value or {})
+        return value if isinstance(value, ToolPolicy) else cls(value or {})
 
     def settings(self, tool: str) -> ToolSettings:
         """The settings of a tool."""

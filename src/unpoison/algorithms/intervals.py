@@ -93,9 +93,7 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Estimate:
         OptionError: A level outside (0, 1), or more successes than trials.
     """
     _check(successes, trials, level)
-    if trials == 0:
-        return Estimate(nan, nan, nan, 0)
-    return _wilson(successes / trials, trials, level)
+    return Estimate(nan, nan, nan, 0) if trials == 0 else _wilson(successes / trials, trials, level)
 
 
 def bootstrap_ratio(

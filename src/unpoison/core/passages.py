@@ -172,9 +172,7 @@ class Passage:
     @property
     def raw(self) -> str:
         """The title, unless the text begins with it, and the text, both unchanged."""
-        if not self.title or self.text.startswith(self.title):
-            return self.text
-        return f"{self.title}\n{self.text}"
+        return self.text if not self.title or self.text.startswith(self.title) else f"{self.title}\n{self.text}"
 
     @property
     def reading(self) -> str:

@@ -62,9 +62,7 @@ class Reader(PassageReader):
         return [Reply(encodable(self._reply(prompt) or ABSTENTION)) for prompt in prompts]
 
     def _reply(self, prompt: Prompt) -> str | None:
-        if not _reads(prompt):
-            return _WORDS.generate(prompt).text
-        return _TASKS[prompt.task](self, prompt)
+        return _WORDS.generate(prompt).text if not _reads(prompt) else _TASKS[prompt.task](self, prompt)
 
     def _atomic(self, prompt: Prompt) -> str | None:
         return next((given_answer.answer for given_answer in self._best_answers(prompt)), None)

@@ -215,9 +215,7 @@ def _allow(name: str, text: str) -> str:
 
 def chance(dropped: int, seen: int, expected: float) -> float:
     """P(at least `dropped` of `seen` documents are dropped), with `expected` drops on average; in [0, 1]."""
-    if not dropped:
-        return 1.0
-    return float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
+    return 1.0 if not dropped else float(bdtrc(dropped - 1, seen, min(expected / max(seen, 1), 1.0)))
 
 
 MAX_KEY = 200

@@ -14,6 +14,7 @@ from typing import Any
 
 from unpoison.io.file_rows import FileRow, csv_lines, dialect, read_line
 from unpoison.scan.parts import FileText, Part
+from unpoison.text.tokens import word_list
 from unpoison.utils.extras import require
 
 __all__ = ["decode", "table_rows"]
@@ -75,13 +76,7 @@ _ESCAPED = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$", "iso2022_jp_2"), (b"\x1b(J", 
 FOREIGN_SHARE = 0.25
 """Share of bytes above ASCII among the letters from which a text is in another script than Latin."""
 
-_WORDS = frozenset(
-    """
-    że się są być może który która które także został więcej jeśli dziś też będzie można już není že při která který
-    více před také než její být jsou může již když až ještě ďalší nové môže ktorý ktorá sú už keď što više također
-    već još će bić čiji și în să această după încă több már még után között őket így időben yra šį iš kā būt arī
-    """.split()  # noqa: SIM905
-)
+_WORDS = word_list("beyond_cp1252")
 """Frequent words of Latin script that cp1252 cannot write, in Polish, Czech, Slovak, Croatian, Romanian, Hungarian,
 Lithuanian and Latvian."""
 

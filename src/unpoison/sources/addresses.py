@@ -179,9 +179,7 @@ def _host(written: str) -> str | None:
     labels = text.split(".")
     if not text or len(text) > 253 or FORBIDDEN.search(text) or not all(map(LABEL.match, labels)):
         return None
-    if re.match(r"(?:\d+|0x[0-9a-f]*)\Z", labels[-1]):
-        return _ipv4(text)
-    return text
+    return _ipv4(text) if re.match(r"(?:\d+|0x[0-9a-f]*)\Z", labels[-1]) else text
 
 
 def _ipv4(text: str) -> str | None:

@@ -121,9 +121,7 @@ def parse_pattern(text: object, where: str) -> Pattern:
     host, starred = re.sub(r":\d{1,5}\Z", "", first), first.startswith("*.") and first.count("*") == 1
     if not separated and (starred or host_like(host, alone=not slash)):
         return _web(pattern, pattern, text, where)
-    if not slash:
-        return Pattern(pattern, "name")
-    return _file(pattern, text, where)
+    return Pattern(pattern, "name") if not slash else _file(pattern, text, where)
 
 
 def is_exact(origin: str) -> bool:
@@ -189,9 +187,7 @@ def origin_place(origin: str) -> Place | None:
 def _origin_place(origin: str) -> Place | None:
     if FIELD.match(origin):
         return None
-    if origin.endswith("/"):
-        return place_of(origin)
-    return place_of(f"https://{origin}")
+    return place_of(origin) if origin.endswith("/") else place_of(f"https://{origin}")
 
 
 def _is_address(origin: str) -> bool:

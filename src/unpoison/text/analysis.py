@@ -194,9 +194,7 @@ def _bytes(part: object) -> int:
     """Approximate memory of a part; classes with more than numbers implement `__sizeof__`."""
     if isinstance(part, np.ndarray):
         return 128 + part.nbytes
-    if isinstance(part, tuple):
-        return 64 + sum(map(_bytes, part))
-    return sys.getsizeof(part)
+    return 64 + sum(map(_bytes, part)) if isinstance(part, tuple) else sys.getsizeof(part)
 
 
 def word_hash(word: str) -> int:
@@ -333,9 +331,7 @@ _known = lru_cache(maxsize=32_768)(_facts)  # about 200 bytes each
 def canonical_word(word: str) -> str:
     """A word in lower case, without accents on Latin, Greek and Cyrillic letters."""
     lowered = word.lower()
-    if lowered.isascii():
-        return lowered
-    return without_accents(lowered)
+    return lowered if lowered.isascii() else without_accents(lowered)
 
 
 def english_stem(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Decodes texts that a language model reads as easily as plain ones: escapes, base64, reversed text, ROT13.
+"""Decodes texts that a language model reads as easily as plain ones: base64, UTF-7, escapes, reversed text, ROT13.
 
 Only encoded words are decoded, so code, addresses and keys are unchanged.
 """
@@ -7,26 +7,34 @@ from __future__ import annotations
 
 import codecs
 import re
-from base64 import b64decode
 from collections.abc import Callable
 
 from unpoison.text.alignment import UNTRACED, Edits
+from unpoison.text.files import file_of, octets_of, readings_of
 from unpoison.text.invisible import MESSAGE
 from unpoison.text.tokens import ENGLISH_318
 
-__all__ = ["decode_text", "octets_of"]
+__all__ = ["decode_text"]
 
-MIN_RUN_CHARS = 24
-"""Minimum characters of a message in base64 or hexadecimal digits."""
+MIN_RUN_CHARS, SAMPLE = 24, 2_048
+"""Minimum characters of a message in base64 or hexadecimal digits; octets that are tried in all encodings first."""
 
-BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
-_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
+BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}+={{0,2}}")
+WRAPPED_BASE64 = re.compile(
+    rf"{BASE64.pattern}(?:\r?\n[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}+={{0,2}})*+"
+    r"(?:\r?\n[A-Za-z0-9+/_-]++={0,2}(?=[ \t\r]{0,9}(?:\n|\Z)))?+"
+)
+"""In one line or several, the last of which may be short."""
 HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{MIN_RUN_CHARS // 2},}}(?![0-9A-Za-z])")
 
 ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|=([0-9A-F]{2})|\\(1[0-7]{2})")
 ONE = r"(?:\\u\{?[0-9a-fA-F]{4}\}?|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=[0-9A-F]{2}|\\1[0-7]{2})"
 ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
 """Three or more escapes close together."""
+
+SHIFTED = re.compile(r"\+([A-Za-z0-9+/]{3,}+)-?+")
+UTF7 = re.compile(rf"(?:{SHIFTED.pattern}[^\n+]{{0,40}}+)++")
+DATA_URL = re.compile(r"data:[^,\s\"'<>()]{0,200},[^\s\"'<>()]+", re.IGNORECASE)
 
 WRAPPED = re.compile(rf"(?:[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+[ \n])*+[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+")
 """Texts without a run of this length, as most are."""
@@ -71,7 +79,8 @@ PLAINLY = re.compile(
 def decode_text(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     r"""Decode the encoded parts of a text in place, and count them.
 
-    - Base64 and hexadecimal digits that spell at least five words.
+    - Base64, hexadecimal digits and data URLs that spell at least five words, in any encoding.
+    - Letters in UTF-7, as `+AGk-`.
     - Escapes such as `%69`, `\u0069`, `\x69` or `=69`, close together, for spaces between words or letters inside.
     - Words with spaced letters.
     - Text written backwards and displayed forwards because of a mark (U+202E).
@@ -103,11 +112,6 @@ def _unbroken(text: str) -> bool:
     return WRAPPED.fullmatch(text) is None
 
 
-def _has_override(text: str) -> bool:
-    """Whether a mark changes the direction of writing."""
-    return "\u202e" in text
-
-
 def _overridden(run: str) -> str | None:
     """The displayed text, if it makes more sense than the written one."""
     inside = run.strip("\u202e\u202c")
@@ -136,16 +140,31 @@ def _unescape(run: str) -> str | None:
 
 
 def _of_base64(run: str) -> str | None:
-    if run.isalpha() and (run.islower() or run.isupper()):
-        return None
-    return _decode_octets(octets_of(run))
+    return None if run.isalpha() and (run.islower() or run.isupper()) else _decode_octets(octets_of(run))
 
 
-def octets_of(encoded: str) -> bytes:
-    """The octets of base64; what is not of the alphabet is left out, and what is too short at the end."""
-    body = _NOT_BASE64.sub("", encoded.replace("-", "+").replace("_", "/"))
-    body = body[: len(body) - (len(body) % 4 == 1)]
-    return b64decode(body + "=" * (-len(body) % 4))
+def _of_wrapped(run: str) -> str | None:
+    """The text of base64 in lines; where the last is a word, that of each line."""
+    if plain := _of_base64(run):
+        return plain
+    lines = BASE64.sub(lambda line: _of_base64(line[0]) or line[0], run)
+    return None if lines == run else lines
+
+
+def _of_data_url(run: str) -> str | None:
+    file = file_of(run, None)
+    return None if file is None else _message(list(file.texts))
+
+
+def _of_utf7(run: str) -> str | None:
+    """A run with letters of UTF-7 as they are, if it encodes some that need none."""
+    hidden = "".join(map(_unshift, SHIFTED.finditer(run)))
+    needless = sum(one.isascii() and one.isalnum() for one in hidden)
+    return SHIFTED.sub(_unshift, run) if needless >= MIN_WORDS and 2 * needless >= len(hidden) else None
+
+
+def _unshift(letters: re.Match[str]) -> str:
+    return f"+{letters[1]}-".encode().decode("utf-7", "ignore")
 
 
 def _of_hexadecimal(run: str) -> str | None:
@@ -153,14 +172,22 @@ def _of_hexadecimal(run: str) -> str | None:
 
 
 def _decode_octets(octets: bytes) -> str | None:
-    """The text of octets, if it is a message."""
+    """The text of octets, if it is a message in any encoding: with spaces, of which random ones have few."""
     try:
         plain = octets.decode()
     except UnicodeDecodeError:
-        return None
+        plain = ""
     if BASE64.fullmatch(plain):
         return _of_base64(plain)
-    return plain if MESSAGE.search(plain) else None
+    if MESSAGE.search(plain):
+        return plain
+    spaced = max(map(octets.count, (b" ", b"@"))) >= MIN_WORDS - 1
+    return _message(readings_of(octets)) if spaced and _message(readings_of(octets[:SAMPLE])) else None
+
+
+def _message(texts: list[str]) -> str | None:
+    """Those of several readings that are messages."""
+    return "\n".join(text for text in texts if MESSAGE.search(text)) or None
 
 
 def _restore_line(line: str) -> str | None:
@@ -202,10 +229,12 @@ def _rot13(line: str) -> str:
 _Finder = tuple[re.Pattern[str], Callable[[str], str | None]]
 
 _FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
-    (_has_override, ((OVERRIDDEN, _overridden),)),
+    (re.compile("\u202e").search, ((OVERRIDDEN, _overridden),)),
     (_has_word_gaps, ((SPACED, _join_letters),)),
+    (re.compile("data:", re.IGNORECASE).search, ((DATA_URL, _of_data_url),)),
     (_has_escapes, ((ESCAPED, _unescape),)),
-    (_unbroken, ((BASE64, _of_base64), (HEXADECIMAL, _of_hexadecimal))),
+    (re.compile(r"\+").search, ((UTF7, _of_utf7),)),
+    (_unbroken, ((WRAPPED_BASE64, _of_wrapped), (HEXADECIMAL, _of_hexadecimal))),
     (len, ((LINE, _restore_line),)),
 )
 """A cheap test whether a text may contain such an encoding, its pattern, and its decoder."""

@@ -1,4 +1,4 @@
-"""Files written as bytes, in base64, in hexadecimal digits or as a data URL, which programs decode for a model.
+"""Files written as bytes, in base64, in hexadecimal digits or as a data URL, which programs and models decode.
 
 A text is read in every encoding that a program may take it for. A picture, sound, film or PDF file is known by its
 structure and by what it is said to be; any other file is unread. Text in pixels, in sounds and in packed parts is out
@@ -8,15 +8,14 @@ of reach.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from unpoison.text.decoding import octets_of
-
-__all__ = ["BASE64", "MEDIA", "MIN_CHARS", "TEXT", "File", "file_of", "text_of"]
+__all__ = ["BASE64", "MEDIA", "MIN_CHARS", "TEXT", "File", "file_of", "octets_of", "readings_of", "text_of"]
 
 TEXT, SHOWN, PDF = (
     "text",
@@ -40,7 +39,12 @@ MEDIA, ANY = ("image", "audio", "video"), ("", "file", "application/octet-stream
 BASE64 = re.compile(r"\s*+(?:[A-Za-z0-9+/_-]{16,}+\s++)*+[A-Za-z0-9+/_-]*+\s*+={0,2}+\s*+")
 """In one line or wrapped."""
 
-_URL = re.compile(r"\s*data:([^,;]{0,100})[^,]{0,200};\s*base64\s*,", re.IGNORECASE)
+_URL = re.compile(
+    r"\s*data:(?:([^,;]{0,100})[^,]{0,200}(;\s*base64)\s*,|([\w.+-]{1,60}/[\w.+-]{1,60}|)(?:;[^,]{0,200})?,)",
+    re.IGNORECASE,
+)
+"""A data URL in base64, or in percents, until its content."""
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _HEXADECIMAL = re.compile(r"\s*+(?:0x)?(?:[0-9A-Fa-f]{2}\s*+)++")
 _NOT_UTF8 = re.compile("[\ufffd\x01-\x08\x0e-\x1f]+")
 _CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ue000-\uf8ff\ufffd]")
@@ -94,7 +98,10 @@ def file_of(value: str | bytes, said: str | None) -> File | None:
         return _made(value, said or "", said is not None, bytes.decode)._replace(written=str)
     url = _URL.match(value)
     body, head = (value[url.end() :], url[0]) if url else (value, "")
-    said = url[1].strip().lower() if url and said not in MEDIA else said
+    said = (url[1] or url[3] or "").strip().lower() if url and said not in MEDIA else said
+    if url and not url[2]:
+        found = _made(unquote_to_bytes(body), said or "", True, lambda data: head + quote_from_bytes(data))
+        return found._replace(plain=True)
     exact = BASE64.fullmatch(body) is not None
     if said is None and (len(value) < MIN_CHARS or not (exact or _HEXADECIMAL.fullmatch(body))):
         return None
@@ -106,6 +113,18 @@ def file_of(value: str | bytes, said: str | None) -> File | None:
     if said is None and found.kind != TEXT and len(value) < LONG:
         return None
     return found._replace(plain=not exact or (said is None and len(value) < LONG))
+
+
+def octets_of(encoded: str) -> bytes:
+    """The octets of base64; what is not of the alphabet is left out, and what is too short at the end."""
+    body = _NOT_BASE64.sub("", encoded.replace("-", "+").replace("_", "/"))
+    body = body[: len(body) - (len(body) % 4 == 1)]
+    return b64decode(body + "=" * (-len(body) % 4))
+
+
+def readings_of(data: bytes) -> list[str]:
+    """What bytes say in each encoding that they may have; nothing if they are no text."""
+    return [text for _, text in _readings(data, _kind(data, ""))]
 
 
 def text_of(data: bytes) -> str | None:

@@ -231,9 +231,7 @@ def phrases(*path: str) -> Phrases:
         rows = rows[name]
     if isinstance(rows, str):
         return Phrases({path[-1]: rows})
-    if all(isinstance(inner, str) for inner in rows.values()):
-        return Phrases(rows)
-    return _joined(rows)
+    return Phrases(rows) if all(isinstance(inner, str) for inner in rows.values()) else _joined(rows)
 
 
 def _joined(tables: Mapping[str, Mapping[str, str]]) -> Phrases:

@@ -154,9 +154,7 @@ def _respell_block(block: str) -> Respelled | None:
         return None
     trace = Trace(block)
     new, share = _respell_stretch(block, trace)
-    if share < CHANGED:
-        return None
-    return Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
+    return None if share < CHANGED else Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
 
 
 def _blocks(text: str) -> Iterator[Region]:

@@ -216,9 +216,7 @@ def _digits(raw: str, dots: bool) -> Fraction | None:
     grouped = re.fullmatch(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?", raw)
     if grouped and (dots or raw.count(".") > 1 or "," in raw):
         return Fraction(raw.replace(".", "").replace(",", "."))
-    if re.fullmatch(r"\d+(?:[.,]\d+)?", raw):
-        return Fraction(raw.replace(",", "."))
-    return None
+    return Fraction(raw.replace(",", ".")) if re.fullmatch(r"\d+(?:[.,]\d+)?", raw) else None
 
 
 def word_value(word: str) -> tuple[int, ...]:
