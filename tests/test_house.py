@@ -51,7 +51,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 24,
-    "lines of code in tests": 35_936,
+    "lines of code in tests": 36_060,
     "commands": 14,
     "options of one command": 20,
     "own options of one defense": 10,

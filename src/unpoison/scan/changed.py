@@ -208,6 +208,4 @@ def _is_revision(mine: Sequence[Document], others: Sequence[Document]) -> bool:
 def _age(mine: Sequence[Document], others: Sequence[Document]) -> float:
     """How much older the first document of mine is, in units of `OLDER`; 0 unless all documents have a time."""
     times = [[document.added_at for document in side if document.added_at is not None] for side in (mine, others)]
-    if sum(map(len, times)) < len(mine) + len(others):
-        return 0.0
-    return (min(times[1]) - min(times[0])) / OLDER
+    return 0.0 if sum(map(len, times)) < len(mine) + len(others) else (min(times[1]) - min(times[0])) / OLDER
