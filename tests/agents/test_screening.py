@@ -140,10 +140,17 @@ def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     deep: Any = "x y z"
     for _ in range(100_000):
         deep = [deep]
-    for value in ("word " * 201, ["one two three"] * 80, deep, "[" * 100_000):
+    values = {
+        "characters": "word " * 201,
+        "of text": ["one two three"] * 80,
+        "levels": deep,
+        "than 1,000": "[" * 100_000,
+    }
+    for why, value in (values | {"an iterator at $, which can be read only once": iter("abc")}).items():
         screened = screen_tool_result("fetch", value)
         assert screened.blocked
         assert screened.reason.code == "tool.too_much"
+        assert why in str(screened.reason)
         assert screened.value == screened.line
 
 

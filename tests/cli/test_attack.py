@@ -80,9 +80,9 @@ def test_texts_that_miss_their_goal_are_counted(run, tmp_path):
     ("arguments", "message"),
     [
         (("-a", "poisonrag", "sample"), "did you mean 'poisonedrag'"),
-        (("-a", "none", "sample"), "is not that"),
-        (("-a", "pia,tan", "sample"), "is not that"),
-        (("--policy", "labelled", "sample"), "is not that"),
+        (("-a", "none", "sample"), "one attack in one way, not -a none"),
+        (("-a", "pia,tan", "sample"), "not -a pia,tan with --policy prepend; 'evaluate' takes several"),
+        (("--policy", "labelled", "sample"), "with --policy labelled;"),
         ((), "name the data"),
         pytest.param(("-a", "hotflip", "sample"), "encoder", marks=pytest.mark.needs("torch")),
         (("--count", 1_000_000_000, "sample"), "at most 5,000, got 1000000000"),

@@ -13,6 +13,8 @@ import yaml
 
 from lab.check.corpus import write_documents
 from lab.check.rag_server import serve_rag
+from unpoison.core.passages import Passage
+from unpoison.sources.sources import Sources
 
 Run = Callable[..., Any]
 
@@ -36,6 +38,24 @@ def test_a_folder_to_tables_a_policy_and_a_page(run: Run, folder: Path) -> None:
     assert yaml.safe_load(Path("known.yaml").read_text())["known"] == ["docs/**", f"{folder}/**"]
     assert "Check of your documents" in Path("check.html").read_text(encoding="utf-8")
     assert sorted(path.name for path in folder.parent.iterdir()) == ["check.html", "docs", "known.yaml"]
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_the_policy_of_one_file_knows_the_file(run: Run, folder: Path, absolute: bool) -> None:
+    file = next(path.relative_to(folder.parent) for path in folder.rglob("leave*.md"))
+    result = run("check", file.resolve() if absolute else file, *QUICK, "--policy", "known.yaml")
+    assert result.exit_code == 0, result.stderr
+    names = [file.resolve().as_posix()] if absolute else [file.as_posix(), file.resolve().as_posix()]
+    assert yaml.safe_load(Path("known.yaml").read_text())["known"] == names
+    passages = [Passage("x", source=name) for name in names]
+    levels = [one.level for one in Sources("known.yaml").standings("", passages)]
+    assert levels == ["known"] * len(names)
+
+
+def test_the_policy_of_a_folder_knows_it_where_its_sources_are_listed(run: Run, folder: Path) -> None:
+    run("check", "docs", *QUICK, "--policy", "known.yaml")
+    listed = run("sources", "list", "docs", "--policy", "known.yaml", "--json")
+    assert {tuple(row["levels"]) for row in map(json.loads, listed.stdout.splitlines())} == {("known",)}
 
 
 def test_rows_from_standard_input_as_json(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def notes(*rows: dict[str, str]) -> tuple[str, ...]:
             [{"text": "x"}, {"id": "b", "text": "y"}],
             ["1 of 2 documents have no id and are named by a hash of their text"],
         ),
-        ([{"id": "a", "text": " "}, {"id": "b", "text": "y"}], ["1 documents are empty"]),
+        ([{"id": "a", "text": " "}, {"id": "b", "text": "y"}], ["1 document is empty"]),
     ],
 )
 def test_a_note_says_what_is_unusual_of_the_documents(rows: list[dict[str, str]], said: list[str]) -> None:

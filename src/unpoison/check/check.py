@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from unpoison.algorithms.intervals import Estimate, wilson
@@ -27,7 +26,7 @@ from unpoison.sources.origins import is_shared
 from unpoison.sources.policy import is_exact
 from unpoison.sources.sources import Sources, Tally
 
-__all__ = ["ATTACKS", "OWNERS", "CheckResult", "LiveFacts", "Outcome", "check_documents", "folder_names"]
+__all__ = ["ATTACKS", "OWNERS", "CheckResult", "LiveFacts", "Outcome", "check_documents"]
 
 ATTACKS = {
     "lie": "a plain lie in an ordinary page",
@@ -220,18 +219,12 @@ MAX_KNOWN = 3000
 """Origins that are listed, the largest."""
 
 
-def folder_names(folder: Path) -> tuple[str, ...]:
-    """Names of a folder that loaders use: the path as typed, and the absolute path."""
-    full, typed = folder.resolve().as_posix(), folder.as_posix()
-    return (full,) if folder.is_absolute() or typed.startswith(".") else (typed, full)
-
-
 def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = (), *, weighed: bool = True) -> dict[str, Any]:
     """The keys of a policy for these documents, as YAML has them.
 
     Args:
         passages: The documents that are believed.
-        roots: Names of the folder that they lie in; () where they lie in none.
+        roots: Names of the folder that they lie in, or of the one file; () where they lie in none.
         weighed: Whether a reader weighs claims by their sources. If not, all sources but those of the documents are
             blocked, if the policy knows all of these.
     """
@@ -242,7 +235,8 @@ def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = (), *, 
 
 def _known_sources(passages: Sequence[Passage], roots: Sequence[str]) -> dict[str, Any]:
     if roots:
-        known = [f"{root}/**" for root in roots if is_exact(root)]
+        alone = any(one.source == roots[0] for one in passages)  # a file is named itself
+        known = [root if alone else f"{root}/**" for root in roots if is_exact(root)]
         return {"origin": "domain"} | ({"known": known} if known else {})
     for rule in ("domain", "path:1", "path:2"):  # the coarsest by which no origin has nearly all documents
         rows = count_origins(passages, {"origin": rule}).rows()

@@ -22,18 +22,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any
 
 import typer
 
-from unpoison.check.check import CheckResult, check_documents, folder_names
+from unpoison.check.check import CheckResult, check_documents
 from unpoison.check.page import check_page, checked, code_lines, headline, sections
 from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show
 from unpoison.cli.options import argument, option
+from unpoison.cli.sources import located, path_names
 from unpoison.core.registry import from_laboratory
 from unpoison.errors import OptionError
 from unpoison.io.output import check_output
@@ -169,10 +169,9 @@ def _counts(result: CheckResult) -> dict[str, float]:
 
 def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckResult:
     """Check documents; files that cannot be read are named."""
-    documents, failures = all_documents(source, say, ignore)
-    roots = folder_names(Path(source)) if source != "-" and Path(source).is_dir() else ()
-    if roots:
-        documents = [replace(d, passage=replace(d.passage, source=f"{roots[0]}/{d.id}")) for d in documents]
+    read, failures = all_documents(source, say, ignore)
+    documents = [located(document, source) for document in read]
+    roots = path_names(Path(source)) if documents[0] is not read[0] else ()
     return check_documents(describe_source(source), documents, roots=roots, unread=len(failures), **options)
 
 

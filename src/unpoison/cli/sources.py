@@ -20,7 +20,7 @@ from unpoison.io.rows import Row
 from unpoison.models.loading import load_generator
 from unpoison.report.rendering import excerpt
 from unpoison.retrieval.store import is_store
-from unpoison.scan.documents import UnreadDocument
+from unpoison.scan.documents import Document, UnreadDocument
 from unpoison.scan.sources import read_documents
 from unpoison.sources.history import History, PastRetrieval, retrieval_of
 from unpoison.sources.origins import check_rule
@@ -93,7 +93,7 @@ def list_(
     known, tally = _sources(policy, origin), Tally()
     counts = RowCounts("", most=MAX_REPORTED)
     unused = [pattern for pattern, _ in known.policy.patterns]
-    for one in _retrievals(files, counts):
+    for one in _retrievals(files, counts, named=bool(unused)):
         unused = known.unmatched(unused, one.passages)
         tally.add(one.question, known.standings("", one.passages))
     levels = bool(known.policy.patterns)
@@ -149,8 +149,11 @@ def _sources(policy: Path | None, origin: str | None, history: Path | None = Non
     return Sources(read if origin is None else replace(read, origin=check_rule(origin)), History(history))
 
 
-def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
-    """The retrievals of every file; documents, folders and stores are retrievals without a question."""
+def _retrievals(files: list[str], counts: RowCounts, *, named: bool) -> Iterator[PastRetrieval]:
+    """The retrievals of every file; documents, folders and stores are retrievals without a question.
+
+    `named` says whether files of a folder have the names of a policy; without one its subfolders are the sources.
+    """
 
     def count_failure(failure: UnreadDocument) -> None:
         counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)
@@ -162,7 +165,21 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
         counts.source = file
         for document in read_documents(file, count_failure):
             counts.add_part(1, [], resumed=False)
-            yield PastRetrieval(None, [document.passage])
+            yield PastRetrieval(None, [(located(document, file) if named else document).passage])
+
+
+def path_names(path: Path) -> tuple[str, ...]:
+    """Names of a folder or file that loaders use: the path as typed, and the absolute path."""
+    full, typed = path.resolve().as_posix(), path.as_posix()
+    return (full,) if path.is_absolute() or typed.startswith(".") else (typed, full)
+
+
+def located(document: Document, source: str) -> Document:
+    """A document of a folder or file, with the name that loaders and policies use as its source; a row as it is."""
+    path, passage = Path(source), document.passage
+    inside = f"/{document.id}" if path.is_dir() else ""
+    own = inside or passage.source == passage.id == path.name
+    return replace(document, passage=replace(passage, source=path_names(path)[0] + inside)) if own else document
 
 
 def _show(tally: Tally, levels: bool, top: int) -> None:

@@ -80,7 +80,7 @@ SENTENCES: dict[str, str] = {
     "tool.passed": "contains no instructions to the model",
     "tool.hidden": "hides characters ({count})",
     "tool.split": "spreads a prompt injection over several texts",
-    "tool.too_much": "is too large to screen",
+    "tool.too_much": "cannot be screened as a whole ({what})",
     "tool.unread": "holds a file of a type that is not screened",
     "tool.failed": "could not be screened",
     "tool.source": "comes from a blocked source",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.core.codec import JsonRecord, array_row, read_array, to_row
 from unpoison.core.passages import Passage
-from unpoison.core.reasons import Reason, as_reason
+from unpoison.core.reasons import Reason, as_reason, quotable
 from unpoison.errors import clip
 
 if TYPE_CHECKING:
@@ -311,8 +311,9 @@ class Contest(JsonRecord):
 
 
 def unmistakable(answer: str, marks: str = '(),:;"') -> str:
-    """An answer inside a sentence: in quotation marks if it could be mistaken for the surrounding counts."""
-    return '"{}"'.format(answer.replace('"', "'")) if any(mark in answer for mark in marks) else answer
+    """An answer inside a sentence: in quotation marks if it is a sentence, or has marks of the surrounding counts."""
+    is_plain = not answer.endswith((".", "!", "?", "。")) and not any(mark in answer for mark in marks)
+    return answer if is_plain else '"{}"'.format(answer.replace('"', "'"))
 
 
 Status = Literal["agreed", "disputed", "single", "none"]
@@ -389,6 +390,4 @@ def _one_line(text: str) -> str:
     """At most 80 characters of a text on one line, in quotation marks if it could be mistaken for the sentence."""
     from unpoison.sources.addresses import visible  # imported lazily: rarely needed
 
-    line = visible(" ".join(text.split()))
-    line = line if len(line) <= 80 else f"{line[:79]}…"
-    return unmistakable(line, '(),;"')
+    return unmistakable(quotable(visible(" ".join(text.split()))), '(),;"')

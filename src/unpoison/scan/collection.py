@@ -103,7 +103,7 @@ def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
     if bare:
         notes.append(f"{bare:,} of {len(documents):,} documents have no id and are named by a hash of their text")
     if empty:
-        notes.append(f"{empty:,} documents are empty")
+        notes.append(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty")
     renamed = [document.id for document in documents if RENAMED in " ".join(document.notes)]
     if renamed:
         named = f"{clip(renamed[0])}{f' and {len(renamed) - 1:,} more' if len(renamed) > 1 else ''}"

@@ -93,7 +93,9 @@ def attack(
     fixed = {"data": [data], "attack": name, "poisons": count, "defense": "vanilla", "baseline": False, "clean": False}
     scenarios = Grid.of({**axes, **fixed}).scenarios()
     if len(scenarios) != 1 or not scenarios[0].attacked:
-        raise OptionError(f"'attack' plants one attack in one way; -a {name} --policy {policy} is not that")
+        raise OptionError(
+            f"'attack' plants one attack in one way, not -a {name} with --policy {policy}; 'evaluate' takes several"
+        )
     planted: list[CraftedPoison] = []
     with (
         tempfile.TemporaryDirectory(prefix="unpoison-") as folder,

@@ -125,7 +125,7 @@ class PaperData:
         self.differs[first] = f"{name} ({count} questions) instead of {theirs}"
         if others:
             titles = ", ".join(DATA[alias][0] for alias in others)
-            self.lacks.append(f"{titles} is left out: give a folder of data sets instead")
+            self.lacks.append(f"{titles}; give a folder of data sets instead")
 
 
 def _spec(alias: str, folder: Path) -> str | None:

@@ -130,7 +130,7 @@ def _check_reply(where: str, reply: HttpReply) -> None:
     Raises:
         InputError, TargetError: It is none.
     """
-    better = f"give the address that answers, such as {clip(origin(where))}/ask, or a target file"
+    better = f"give the address that answers, such as {clip(origin(where) + '/ask')}, or a target file"
     if reply.status in (401, 403):
         raise InputError(
             f"{clip(where)} wants a key (status {reply.status}): export {TOKEN}=... and it is sent as 'Authorization: "
@@ -165,7 +165,7 @@ def _way_to_ask(
             return {"url": where if here else origin(where) + CHAT, "body": {**body, "messages": _MESSAGES}}
         raise InputError(
             f"{clip(origin(where))} has neither an OpenAPI page with an operation that takes a question nor a chat "
-            f"endpoint; give the address that answers, such as {clip(origin(where))}/ask, or a target file"
+            f"endpoint; give the address that answers, such as {clip(origin(where) + '/ask')}, or a target file"
         )
     return {"url": where, "body": {"question": "{question}"}}
 

@@ -264,7 +264,9 @@ def headline(results: Results) -> str:
         return "Nothing was planted, or nothing was measured: this says nothing about an attack."
     worst = min(attacked, key=lambda cell: (-cell.figures["asr"].value, cell.poisons, cell.attack))
     won = worst.figures["asr"]
-    return f"{worst.id} changed {won.hits} of {won.count} answers to the attacker's."
+    failed = sum(trial.failed for trial in worst.trials)
+    unknown = f"; {count_noun(failed, 'question')} failed" if failed else ""
+    return f"{worst.id} changed {won.hits} of {won.count} answers to the attacker's{unknown}."
 
 
 def _facts(results: Results) -> list[str]:

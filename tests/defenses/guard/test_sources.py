@@ -9,6 +9,7 @@ import pytest
 
 from unpoison import Guard, Passage, Sources
 from unpoison.core.reasons import Reason
+from unpoison.core.verdicts import unmistakable
 from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading
 
@@ -66,6 +67,7 @@ def test_five_plain_lies_of_sources_never_seen_before_go(host: str):
 def test_the_reason_says_who_says_what():
     screening = guard().screen(QUESTION, [*lies(1), *TRUE])
     assert str(screening.verdicts[0].reason) == "says 14 days (new sources: 1) against 30 days (known sources: 2)"
+    assert unmistakable("Das Museum steht in Ulm.") == '"Das Museum steht in Ulm."', "a sentence is quoted, once"
 
 
 def test_a_passage_that_agrees_stays_however_it_is_written():

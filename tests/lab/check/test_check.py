@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from lab.check.corpus import write_documents
-from unpoison.check.check import ATTACKS, OWNERS, CheckResult, check_documents, folder_names
+from unpoison.check.check import ATTACKS, OWNERS, CheckResult, check_documents
 from unpoison.check.page import check_page, code_lines
+from unpoison.cli.sources import path_names
 from unpoison.core.passages import Passage
 from unpoison.scan.documents import Document
 from unpoison.scan.sources import read_documents
@@ -37,7 +38,7 @@ def result(folder: Path) -> CheckResult:
     found = check_documents(
         str(folder),
         documents_of(folder),
-        roots=folder_names(folder),
+        roots=path_names(folder),
         questions=3,
         reader=False,
         progress=lambda done, total, doing: seen.append((done, total)),

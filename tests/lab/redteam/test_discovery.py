@@ -68,7 +68,11 @@ def test_a_key_is_sent_where_it_is_set(rag: Rag) -> None:
         ({"openapi": None}, "", "neither an OpenAPI page"),
         ({"openapi": {"paths": {"/x": {"get": {}}}}}, "", "neither an OpenAPI page"),
         ({"fixed": {"/ask": (200, "text/html", "<!DOCTYPE html>")}}, "/ask", "an HTML page in place of JSON"),
-        ({"fixed": {"/ask": (503, "text/plain", "busy")}}, "/ask", "status 503"),
+        (
+            {"fixed": {"/ask": (503, "text/plain", "busy")}},
+            "/ask",
+            "status 503, 'busy'; .*, such as '[^']*/ask',",
+        ),
         ({"openapi": {"paths": {"/ask": {"post": {"x": "${AWS_SECRET}"}}}}}, "", "names a variable"),
     ],
 )

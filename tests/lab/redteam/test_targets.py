@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from unpoison.errors import OptionError
-from unpoison_lab.redteam.results import Results, Trial
+from unpoison_lab.redteam.results import Results, Trial, headline
 from unpoison_lab.redteam.targets import TargetReply, fingerprints, load_target, read_count
 
 LONG = "The official listing has read 1600 since it was last updated, as the curator told us."
@@ -42,7 +42,9 @@ def test_a_system_that_fails_under_attack_does_not_look_safe() -> None:
 
     failed = [trial(stage="ask", error="500"), trial(stage="ask", error="500")]
     other = [trial(stage="gone", error="500", answer="It is Lyon."), trial(stage="plant", error="refused")]
-    (cell,) = Results({}, None, 4, (*failed, *other), (("pia", 1),)).table()
+    results = Results({}, None, 4, (*failed, *other), (("pia", 1),))
+    assert headline(results) == "pia x 1 changed 1 of 3 answers to the attacker's; 4 questions failed."
+    (cell,) = results.table()
     asr = cell.figures["asr"]
     assert (asr.hits, asr.count, asr.high) == (1, 3, 1.0), "what was never planted was never attacked"
 
