@@ -17,6 +17,7 @@ from unpoison.core import registry
 from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
+from unpoison.errors import UnknownNameError
 from unpoison.models import FakeEncoder
 from unpoison.models.requests import Flow
 
@@ -166,3 +167,13 @@ def test_ids_that_stand_twice_are_told(tmp_path: Path):
     path = tmp_path / "documents.jsonl"
     path.write_text("".join(json.dumps({"id": "a", "text": text}) + "\n" for text in TEXTS))
     assert re.search(r"by their names here: 'a#[0-9a-f]{8}' and \d", told("scan", path)[1])
+
+
+def test_an_unknown_name_comes_with_the_nearest_and_no_more_names_than_can_be_read() -> None:
+    many = [f"model {n:02}" for n in range(40)]
+    near = str(UnknownNameError("model", "grda", ["grada", "radar"]))
+    assert near == "no model is named 'grda'; did you mean 'grada' or 'radar'? known: grada, radar"
+    assert str(UnknownNameError("model", "zzz", many[:3])).endswith("; known: model 00, model 01, model 02")
+    assert str(UnknownNameError("model", "model 7", many)).endswith("? 40 are known")
+    far = str(UnknownNameError("model", "zzz", many))
+    assert far.endswith("model 22, model 23 and 16 more")

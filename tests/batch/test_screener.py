@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import copy
+import io
+import json
 import pickle  # noqa: TID251  what engines do to a screener
 
 import pytest
 
-from batch.rows import GOOD, ODD
+from batch.rows import GOOD, ODD, RAW
 from unpoison.batch import BatchScreener
+from unpoison.batch.screener import cut
 from unpoison.defenses.base import Defense
 from unpoison.errors import ModelError, OptionError
+from unpoison.io.files import JsonLinesSource
 
 
 def test_failures_are_rows_and_the_input_is_not_written_to():
@@ -85,3 +89,17 @@ class TestModelsThatFail:
 def test_workers_share_the_bound_on_model_calls():
     screener = BatchScreener(in_flight=9)
     assert [screener.shared_by(workers).in_flight for workers in (1, 2, 4, 100)] == [9, 4, 2, 1]
+
+
+def test_a_part_has_its_lines_in_order_and_each_failure_with_its_number():
+    rows = [json.dumps(row).encode() + b"\n" for row in ODD]
+    done = [
+        BatchScreener("vanilla").screen_part(part)
+        for part in cut(JsonLinesSource(io.BytesIO(b"".join([*rows, *RAW[:1]])), "", None), most=4)
+    ]
+    screened = [json.loads(line) for one in done for line in one.lines.splitlines()]
+    wrong = [number for number, row in enumerate(screened, 1) if "error" in row]
+    assert [number for one in done for number, _ in one.failures] == wrong
+    assert len(wrong) == 5
+    assert [one.rows for one in done] == [4, 4, 1]
+    assert [one.transient for one in done] == [0, 0, 0]

@@ -7,6 +7,7 @@ import pytest
 
 from model_doubles import FakeCrossEncoder
 from unpoison import Grada, Passage
+from unpoison.errors import OptionError
 from unpoison.models import FakeEncoder
 
 QUERY = "capital france"
@@ -69,6 +70,8 @@ def test_a_reason_says_who_is_past_the_kept() -> None:
 def test_aliases_of_the_paper() -> None:
     assert Grada("d2dsim-bm25").variant == "bm25"
     assert Grada("d2dsim-ebd").variant == "ebd"
+    with pytest.raises(OptionError, match="variant"):
+        Grada("d2dsim")  # type: ignore[arg-type]
 
 
 def test_ebd_uses_given_embeddings_clamped_at_zero() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.io.output import Writer
-from unpoison.io.rows import Row, load_sample
+from unpoison.io.rows import Row, load_sample, moment_of, time_order
 
 
 @pytest.mark.parametrize("name", ["query", "question"])
@@ -94,3 +94,24 @@ def test_rows_on_a_terminal_hold_nothing_that_it_obeys(monkeypatch: pytest.Monke
         writer.write({"text": "a\u009b31m\u202eb"})
     assert json.loads(shown.getvalue()) == {"text": "a\u009b31m\u202eb"}
     assert shown.getvalue().isascii() is terminal
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["999", "1905", "2024"],
+        ["2024-01-09", "2024-01-10", "2024-02-01"],
+        ["Tue, 09 Jan 2024 10:00:00 +0000", "2024-01-09T11:30:00+01:00", "2024-01-09T10:31:00"],
+        ["step 2", "step 10"],
+    ],
+)
+def test_times_are_in_order(times: list[str]) -> None:
+    later_first = times[::-1]
+    later_first.sort(key=time_order)
+    assert later_first == times
+
+
+def test_the_time_of_a_row_is_the_first_field_that_has_one() -> None:
+    assert moment_of({"year": 1905, "date": "1904/05/01"}) == "1904-05-01"
+    assert moment_of({"time": None, "year": 0}) == "0"
+    assert moment_of({"text": "1904"}) is None

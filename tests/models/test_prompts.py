@@ -134,3 +134,11 @@ def test_nobody_can_compute_a_marker_from_the_texts(monkeypatch: pytest.MonkeyPa
     _secret.cache_clear()
     assert prompt.text() == prompt.text(), "where nothing can be written, one for this process"
     _secret.cache_clear()
+
+
+@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY.keys())
+def test_a_model_that_reads_passages_is_told_that_they_are_data_unless_the_style_is_unsafe(make: object) -> None:
+    prompt = make(["a text"])  # type: ignore[operator]
+    read = bool(prompt.passages or prompt.notes)
+    assert (prompts.DATA in prompt.text()) == read
+    assert prompts.DATA not in prompt.with_style(prompts.PromptStyle(safe=False)).text()

@@ -9,7 +9,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from unpoison.errors import OptionError
-from unpoison.report.document import PAGE_SUFFIXES, Section, Table, check_suffix, document, render, resource
+from unpoison.report.document import PAGE_SUFFIXES, Section, Table, check_suffix, document, render, resource, write_text
 
 
 def digest(text: str) -> str:
@@ -59,3 +59,14 @@ def test_a_suffix_says_the_format_whatever_its_case(tmp_path):
     assert check_suffix(tmp_path / "a.HTML", PAGE_SUFFIXES) == ".html"
     with pytest.raises(OptionError, match=r"\.html, \.htm, got"):
         check_suffix(tmp_path / "html", PAGE_SUFFIXES)
+
+
+def test_a_report_is_written_whole_into_a_new_folder_and_through_a_link(tmp_path):
+    page, link = tmp_path / "new" / "page.html", tmp_path / "link.html"
+    write_text(page, "é\n")
+    assert page.read_bytes() == "é\n".encode()
+    link.symlink_to(page)
+    write_text(link, "second")
+    assert (page.read_text(), link.is_symlink()) == ("second", True)
+    with pytest.raises(OptionError):
+        write_text(page / "below.html", "text")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from unpoison.defenses.guard.checks import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.errors import InputError, OptionError
 from unpoison.injections import Detector
+from unpoison.models import ScriptedGenerator
+from unpoison.models.passage_reader import Reading
 from unpoison.text import analysis, gibberish
 
 QUERY = "where do the sharks play in san jose"
@@ -207,3 +210,20 @@ def test_other_sources_are_another_guard_that_learns_nothing() -> None:
     passages = [Passage("A page.", source="https://b.example/"), *CLEAN]
     assert 0 in other.screen(QUERY, passages).dropped_indices
     assert 0 not in guard.screen(QUERY, passages).dropped_indices
+
+
+class SilentReader(ScriptedGenerator):
+    """Finds no answer in any passage."""
+
+    def read(self, question: str, passages: Sequence[str], /) -> list[Reading]:
+        return [Reading("", 0, 0, 0.0, 1.0)] * len(passages)
+
+
+def test_passages_of_several_origins_without_sources_are_said_to_have_a_voice_each() -> None:
+    def notes(*sources: str, **options: Any) -> str:
+        passages = [Passage(text, source=source) for text, source in zip(CLEAN, sources, strict=False)]
+        return " ".join(Guard(generator=SilentReader(""), **options).screen(QUERY, passages).notes)
+
+    assert "voice of its own" in notes("a.example", "b.example")
+    assert "voice of its own" not in notes("a.example", "a.example")
+    assert "voice of its own" not in notes("a.example", "b.example", sources={})
