@@ -267,3 +267,12 @@ def test_a_policy_with_a_text_for_a_list_is_an_error() -> None:
     for wrong in ({"allow": "*@a.example"}, {"arguments": "to"}, {"allow": [3]}):
         with pytest.raises(OptionError, match="list of texts"):
             Conversation({"*": wrong})
+
+
+@pytest.mark.parametrize(
+    "before", [arguments.PIECE - 30, arguments.PIECE - 6, arguments.PIECE, 2 * arguments.PIECE - 6]
+)
+def test_a_target_is_found_wherever_it_stands_in_a_long_result(before: int) -> None:
+    conversation = Conversation()
+    conversation.add_result("read", f"{'x ' * (before // 2)}eve@mail.example {'x ' * arguments.PIECE}")
+    assert conversation.foreign("send", {"to": "eve@mail.example"})

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from unpoison.beliefs import Belief, MemoryBeliefs
+from unpoison.beliefs.store import belief_key
 from unpoison.errors import OptionError
 
 A, B = Belief("Ada", 0.8, 0.1), Belief("Bea", 0.5, 0.25)
@@ -40,3 +41,12 @@ def test_created_is_kept_when_a_belief_is_written_again(monkeypatch: pytest.Monk
     belief = store.get("k")
     assert (belief.created, belief.updated) == (1000, 1050)  # type: ignore[union-attr]
     assert "1 beliefs" in repr(store)
+
+
+def test_one_question_has_one_key_however_it_is_written() -> None:
+    key = belief_key("Who built the bridge?")
+    assert len(key) == 32
+    for same in ("  who BUILT the\nbridge", "Who built the bridge ?!.", "\uff37ho built the bridge?"):
+        assert belief_key(same) == key
+    for other in ("Who built the bridge in 1902?", "Who? built the bridge", ""):
+        assert belief_key(other) != key

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
 from unpoison import Passage, Query, Screening, Verdict
-from unpoison.core.verdicts import Span, cuts_of, merge_spans, spans_of, without
+from unpoison.core.verdicts import Claim, Span, cuts_of, disagreement, merge_spans, spans_of, without
 from unpoison.text.canonical import canonical
 
 GOOD = {"start": 1, "end": 3, "probability": 0.5, "reason": "why"}
@@ -165,3 +165,20 @@ def test_of_a_plain_text_exactly_the_span_goes(text: str, data: st.DataObject) -
     end = data.draw(st.integers(start + 1, len(text)))
     left = without(Passage(text), [Span(start, end, 1.0, "")]).reading
     assert left.replace(" ", "") == (text[:start] + text[end:]).replace(" ", "")
+
+
+def test_a_source_on_one_side_is_named_and_one_on_both_by_its_pages() -> None:
+    passages = [
+        Passage("14 days", source="https://wiki.example/a"),
+        Passage("30 days", source="https://wiki.example/b"),
+        Passage("30 days", source="https://shop.example/c"),
+        Passage("30 days"),
+    ]
+    wiki, shop = passages[0].origin, passages[2].origin
+    short, long = Claim("14 days", 1.0, (wiki,), (0,)), Claim("30 days", 2.0, (shop,), (2,))
+    assert disagreement([short, long], passages).endswith(f"14 days ({wiki}); 30 days ({shop})")
+    both = disagreement([short, Claim("30 days", 2.0, (wiki, shop), (1, 2))], passages)
+    assert "wiki.example/a" in both
+    assert "wiki.example/b" in both
+    assert f"{shop}, " in both
+    assert "30 days (2 passages)" in disagreement([short, Claim("30 days", 1.0, (), (1, 3))], [Passage("x")] * 4)

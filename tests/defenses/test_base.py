@@ -83,3 +83,8 @@ def test_another_shell_changes_nothing_of_the_first() -> None:
 def test_nobody_assigns_an_option_of_the_shell(option: str) -> None:
     with pytest.raises(AttributeError):
         setattr(Guard(), option, Sources())
+
+
+def test_only_the_mode_of_reference_reads_raw_texts() -> None:
+    assert [RagDefender(mode=mode).verbatim for mode in ("reference", "paper")] == [True, False]
+    assert not Guard().verbatim

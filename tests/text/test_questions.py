@@ -51,3 +51,16 @@ def test_no_more_than_so_many_characters_are_read() -> None:
     assert wanted(f"{padding} how many days") == Wanted("number")
     assert wanted(f"{padding[5:]} how many days") == Wanted("duration", "day")
     assert len(read_question(f"{padding} how many days").stems) == 3
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("年费是多少钱？", "money"),
+        ("会議はいつですか。", "date"),
+        ("Quanto costa?", "money"),
+        ("Wann zieht es um?", "date"),
+    ],
+)
+def test_the_kind_is_told_where_words_have_no_spaces_between_them_too(question: str, kind: str) -> None:
+    assert wanted(question).kind == kind
