@@ -29,15 +29,15 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_592,
+    "unpoison": 29_578,
     "unpoison/agents": 2_016,  # where calls go: the mechanism, the gate of the proxy, three frameworks
-    "unpoison/algorithms": 557,
+    "unpoison/algorithms": 551,
     "unpoison/core": 1_262,
-    "unpoison/injections": 1_197,
+    "unpoison/injections": 1_205,
     "unpoison/models": 3_108,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_061,
     "unpoison/runtime": 500,
-    "unpoison/scan": 3_860,  # readers of nine more types of files, each place named
+    "unpoison/scan": 3_858,  # readers of nine more types of files, each place named
     "unpoison/check": 296,
     "unpoison/serve": 1_924,
     "unpoison/sources": 1_150,
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-    "lines of code in tests": 36_132,
+    "lines of code in tests": 36_200,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.algorithms.clusters import agglomerative, dbscan, kmeans
+from unpoison.algorithms.clusters import agglomerative, kmeans
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason
@@ -23,6 +23,7 @@ from unpoison.defenses.trustrag import Cluster, TrustRag, density, reference_fil
 from unpoison.models.prompts import consolidation_prompt, decision_prompt, knowledge_prompt
 from unpoison.models.requests import Flow, generate, together
 from unpoison.utils.checks import among, at_least, flag
+from unpoison.utils.extras import require
 
 __all__ = ["GuardAblation", "RagDefenderAblation", "TrustRagAblation"]
 
@@ -77,7 +78,10 @@ class RagDefenderAblation(RagDefender):
     def clusters(self, vectors: NDArray[np.float32]) -> NDArray[np.int64]:
         if self.clustering == "agglomerative":
             return agglomerative(vectors, self.linkage, split_equal=self.mode == "reference")
-        return kmeans(vectors) if self.clustering == "kmeans" else dbscan(vectors, self.eps, self.min_samples)
+        if self.clustering == "kmeans":
+            return kmeans(vectors)
+        dbscan = require("sklearn.cluster", "DBSCAN").DBSCAN(eps=self.eps, min_samples=self.min_samples)
+        return np.asarray(dbscan.fit(np.asarray(vectors, np.float64)).labels_, np.intp)
 
 
 class TrustRagAblation(TrustRag):

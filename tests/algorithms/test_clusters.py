@@ -15,7 +15,6 @@ from hypothesis.extra.numpy import arrays
 from unpoison.algorithms.clusters import (
     agglomerative,
     concentration,
-    dbscan,
     kmeans,
     top_pair_frequency,
     top_terms,
@@ -104,11 +103,6 @@ def test_kmeans_splits_two_groups() -> None:
     labels = kmeans(GROUPS)
     assert set(labels) == {0, 1}
     assert labels[0] == labels[1] == labels[3] != labels[2] == labels[4]
-
-
-@needs_sklearn
-def test_dbscan_leaves_noise_out() -> None:
-    assert dbscan(GROUPS, eps=0.2, min_samples=3).tolist() == [0, 0, -1, 0, -1]
 
 
 def symmetric(size: int, pairs: dict[tuple[int, int], float]) -> np.ndarray:

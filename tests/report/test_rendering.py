@@ -12,7 +12,8 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.report.document import document
-from unpoison.report.rendering import excerpt, explain, plain
+from unpoison.report.rendering import explain
+from unpoison.utils.plain_text import excerpt, plain
 
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&"

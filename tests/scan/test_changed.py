@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from scan.corpora import honest
-from unpoison.report.rendering import plain
 from unpoison.scan import scan
 from unpoison.scan.changed import OPEN, Change, Changes, changes
 from unpoison.scan.collection import collect_documents
 from unpoison.sources.sources import Sources
+from unpoison.utils.plain_text import plain
 
 POLICY = (
     "Goods may be returned within 14 days of delivery if they are unused and in their box. "

@@ -1,6 +1,6 @@
 """Clusters of points, concentration of passages, the most similar pairs, and the heaviest TF-IDF terms.
 
-Two clusters: hierarchical, 2-means, and scikit-learn's K-means and DBSCAN as in the released code. Concentration, pairs
+Two clusters: hierarchical, 2-means, and scikit-learn's K-means as in the released code. Concentration, pairs
 and terms are those of RAGDefender, Section 4.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unpoison.utils.extras import require
 
-__all__ = ["agglomerative", "concentration", "dbscan", "kmeans", "top_pair_frequency", "top_terms", "two_means"]
+__all__ = ["agglomerative", "concentration", "kmeans", "top_pair_frequency", "top_terms", "two_means"]
 
 STARTS = 300
 """Maximum number of starts: every pair of 25 points."""
@@ -163,27 +163,6 @@ def kmeans(points: ArrayLike, *, steps: int = 300) -> NDArray[np.intp]:
         return np.zeros(len(vectors), np.intp)
     labels = cluster.KMeans(n_clusters=2, n_init=10, max_iter=steps, random_state=0).fit(vectors).labels_
     return np.asarray(labels, np.intp)
-
-
-def dbscan(points: ArrayLike, eps: float = 0.5, min_samples: int = 5) -> NDArray[np.intp]:
-    """Clusters by density with scikit-learn's DBSCAN.
-
-    Args:
-        points: Shape (k, d).
-        eps: Maximum Euclidean distance of neighbours.
-        min_samples: Minimum neighbours of a core point, including itself.
-
-    Returns:
-        Shape (k,), labels from 0; -1 for points in no cluster.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-    """
-    cluster = require("sklearn.cluster", "DBSCAN")
-    vectors = np.asarray(points, np.float64)
-    if not len(vectors):
-        return np.zeros(0, np.intp)
-    return np.asarray(cluster.DBSCAN(eps=eps, min_samples=min_samples).fit(vectors).labels_, np.intp)
 
 
 ROUNDING = 1e-6

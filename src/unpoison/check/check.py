@@ -17,7 +17,6 @@ from unpoison.core.registry import from_laboratory
 from unpoison.defenses.guard import Guard
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.models.loading import load_best_reader
-from unpoison.report.rendering import excerpt, plain
 from unpoison.scan.contradictions import Contradiction, contradictions
 from unpoison.scan.documents import Document
 from unpoison.scan.engine import Engine
@@ -25,6 +24,7 @@ from unpoison.scan.scanner import scan
 from unpoison.sources.origins import is_shared
 from unpoison.sources.policy import is_exact
 from unpoison.sources.sources import Sources, Tally
+from unpoison.utils.plain_text import excerpt, plain
 
 __all__ = ["ATTACKS", "OWNERS", "CheckResult", "LiveFacts", "Outcome", "check_documents"]
 

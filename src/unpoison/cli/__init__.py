@@ -145,7 +145,7 @@ class Commands(TyperGroup):
 
 
 def _fail(message: str) -> typer.Exit:
-    from unpoison.report.rendering import plain
+    from unpoison.utils.plain_text import plain
 
     typer.echo(f"error: {plain(message)}", err=True)
     return typer.Exit(2)

@@ -18,8 +18,7 @@ from unpoison.io.files import open_source
 from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_generator
 from unpoison.models.protocols import Generator
-from unpoison.report.rendering import plain
-from unpoison.utils.plain_text import count_noun
+from unpoison.utils.plain_text import count_noun, plain
 from unpoison.utils.threads import parallel_map
 
 __all__ = [

@@ -17,7 +17,7 @@ from unpoison.core.passages import Passage
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.io.rows import Row, load_sample
-from unpoison.report.rendering import excerpt, plain
+from unpoison.utils.plain_text import excerpt, plain
 
 __all__ = ["plant"]
 

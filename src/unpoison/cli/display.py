@@ -14,8 +14,8 @@ from rich.text import Text
 
 from unpoison.core.answers import Answer
 from unpoison.core.screenings import Screening
-from unpoison.report.rendering import STATUS, claim_line, excerpt, plain
-from unpoison.utils.plain_text import count_noun
+from unpoison.report.rendering import STATUS, claim_line
+from unpoison.utils.plain_text import count_noun, excerpt, plain
 
 if TYPE_CHECKING:
     from unpoison.report.document import Table as TableOfReport

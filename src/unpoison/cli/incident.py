@@ -24,10 +24,9 @@ from unpoison.errors import InputError, OptionError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
-from unpoison.report.rendering import excerpt
 from unpoison.retrieval.memory import BM25Retriever
 from unpoison.scan.incident import SENTENCES, DocumentVerdict, Incident, trace
-from unpoison.utils.plain_text import count_noun
+from unpoison.utils.plain_text import count_noun, excerpt
 
 
 def incident(

@@ -27,7 +27,6 @@ from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
 from unpoison.io.output import Writer, check_output
 from unpoison.report.document import PAGE_SUFFIXES, check_suffix, write_text
-from unpoison.report.rendering import excerpt, plain
 from unpoison.retrieval.store import store_forms
 from unpoison.scan.documents import UnreadDocument
 from unpoison.scan.engine import Engine as ScanEngine
@@ -37,7 +36,7 @@ from unpoison.scan.report import page, sarif
 from unpoison.scan.scanner import scan as scanned
 from unpoison.scan.sources import all_documents, describe_source
 from unpoison.sources.sources import Sources
-from unpoison.utils.plain_text import count_noun
+from unpoison.utils.plain_text import count_noun, excerpt, plain
 
 MAX_NAMED = 1000
 """Unreadable rows and files that are named; the others are counted."""

@@ -18,7 +18,6 @@ from unpoison.cli.options import Command, argument, option
 from unpoison.errors import OptionError
 from unpoison.io.rows import Row
 from unpoison.models.loading import load_generator
-from unpoison.report.rendering import excerpt
 from unpoison.retrieval.store import is_store
 from unpoison.scan.documents import Document, UnreadDocument
 from unpoison.scan.sources import read_documents
@@ -26,7 +25,7 @@ from unpoison.sources.history import History, PastRetrieval, retrieval_of
 from unpoison.sources.origins import check_rule
 from unpoison.sources.policy import Policy
 from unpoison.sources.sources import Sources, Tally
-from unpoison.utils.plain_text import count_noun
+from unpoison.utils.plain_text import count_noun, excerpt
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from unpoison.report.document import render
 from unpoison.sources.sources import Standing
 from unpoison.utils.plain_text import excerpt, plain
 
-__all__ = ["STATUS", "claim_line", "excerpt", "explain", "plain", "preview", "sources_of"]
+__all__ = ["STATUS", "claim_line", "explain", "preview", "sources_of"]
 
 
 MAX_MARKED = 20

@@ -27,7 +27,7 @@ from unpoison.models.protocols import (
     Models,
     StreamingGenerator,
     TokenByToken,
-    TwoTowers,
+    query_vectors,
 )
 from unpoison.text.answers import Relation
 from unpoison.text.replies import ReasoningFilter, without_reasoning
@@ -82,7 +82,7 @@ def plan(request: requests.Request, models: Models, listener: Listener | None = 
     match request:
         case requests.Encode(texts, purpose, queries):
             encoder = _require_model(models.encoder, "encoder")
-            call = encoder.encode_queries if queries and isinstance(encoder, TwoTowers) else encoder.encode
+            call = (lambda items: query_vectors(encoder, items)) if queries else encoder.encode
             return _plan_items("encode", encoder, call, texts, purpose)
         case requests.Judge(pairs, purpose):
             nli = _require_model(models.nli, "nli")

@@ -20,7 +20,6 @@ from unpoison.core.reasons import PROMPT_INJECTION
 from unpoison.core.screenings import Screening
 from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
-from unpoison.report.rendering import excerpt
 from unpoison.scan.audit_log import VERSION, detail, entry
 from unpoison.scan.documents import moment
 from unpoison.scan.report import KINDS, AuditReport, LogCount
@@ -28,7 +27,7 @@ from unpoison.sources.allow import text_hash
 from unpoison.sources.sources import Sources
 from unpoison.utils.checks import at_least
 from unpoison.utils.files import Closing
-from unpoison.utils.plain_text import count_noun, digest_text
+from unpoison.utils.plain_text import count_noun, digest_text, excerpt
 
 __all__ = ["Audit", "read_event"]
 

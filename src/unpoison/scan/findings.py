@@ -14,13 +14,13 @@ from unpoison.core.verdicts import Span
 from unpoison.errors import clip
 from unpoison.injections import Injection
 from unpoison.injections.imperatives import VOUCHES
-from unpoison.report.rendering import excerpt
 from unpoison.scan.changed import Change
 from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Document, Unit
 from unpoison.scan.parts import COVERT
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.sources.allow import text_hash
+from unpoison.utils.plain_text import excerpt
 
 __all__ = ["Finding", "Scan", "ScanEvidence", "findings"]
 

@@ -18,8 +18,8 @@ from urllib.parse import quote
 from unpoison import __version__
 from unpoison.core.verdicts import Span
 from unpoison.report.document import Table, render
-from unpoison.report.rendering import excerpt, plain
 from unpoison.scan.findings import Finding, Scan
+from unpoison.utils.plain_text import excerpt, plain
 
 __all__ = ["KINDS", "AuditReport", "LogCount", "audit_page", "page", "sarif", "tables"]
 

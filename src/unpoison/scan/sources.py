@@ -14,7 +14,6 @@ from unpoison.core.passages import Passage
 from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
-from unpoison.report.rendering import excerpt
 from unpoison.retrieval.store import is_store, open_vector_store
 from unpoison.scan.documents import UNNAMED, Document, UnreadDocument, documents_of
 from unpoison.scan.file_reader import READERS, FileReader
@@ -22,7 +21,7 @@ from unpoison.scan.other_files import advice
 from unpoison.scan.parts import COVERT, FOLDED, FileText
 from unpoison.scan.stores import refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
-from unpoison.utils.plain_text import count_noun
+from unpoison.utils.plain_text import count_noun, excerpt
 
 __all__ = ["all_documents", "describe_source", "folder_documents", "read_documents"]
 

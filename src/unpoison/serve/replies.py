@@ -22,7 +22,7 @@ from unpoison.errors import (
     UnpoisonError,
     clip,
 )
-from unpoison.report.rendering import plain
+from unpoison.utils.plain_text import plain
 
 __all__ = ["Json", "Refusal", "failure_reply", "install"]
 

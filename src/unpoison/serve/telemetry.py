@@ -27,7 +27,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from unpoison import __version__
 from unpoison.core.answers import Call
 from unpoison.core.screenings import Screening
-from unpoison.report.rendering import plain
+from unpoison.utils.plain_text import plain
 
 __all__ = ["CONTENT_TYPE_LATEST", "LogRecord", "Metrics", "log_bug", "log_to_stderr"]
 

@@ -28,8 +28,7 @@ from unpoison.cli.options import argument, from_here, option
 from unpoison.core import registry
 from unpoison.errors import InputError, OptionError
 from unpoison.io.output import Writer
-from unpoison.report.rendering import excerpt
-from unpoison.utils.plain_text import count_noun
+from unpoison.utils.plain_text import count_noun, excerpt
 from unpoison.utils.threads import parallel_map
 from unpoison_lab.attacks.base import Attack, Budget, PoisonText
 from unpoison_lab.evaluation.examples import Example

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unpoison.report.document import Section, Table, document
-from unpoison.report.rendering import excerpt
+from unpoison.utils.plain_text import excerpt
 from unpoison_lab.evaluation.measures import MEASURES
 from unpoison_lab.evaluation.poisoning import Staged
 from unpoison_lab.evaluation.runs import Record

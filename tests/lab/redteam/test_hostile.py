@@ -12,7 +12,7 @@ import pytest
 from lab.redteam.conftest import Quick, StandIn, write_world
 from lab.redteam.hostile import Hostile
 from unpoison.errors import TargetError
-from unpoison.report.rendering import plain
+from unpoison.utils.plain_text import plain
 from unpoison_lab.redteam.campaign import run_test
 from unpoison_lab.redteam.config import Config
 from unpoison_lab.redteam.http_client import Hosts
