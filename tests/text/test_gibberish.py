@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.text.gibberish import THRESHOLD, WINDOW, gibberish, network, tokens
+from unpoison.text.gibberish import PART, THRESHOLD, WINDOW, gibberish, network, tokens
 
 MADE = (
     "balthazar grit nationwide submissions quay balance folklore interest paso dexter assumptionsly wharton mg towers",
@@ -124,6 +124,13 @@ def test_numbers_are_whole_and_their_sums_exact() -> None:
     assert (255 * WINDOW * np.abs(weights.deep).sum(0) + np.abs(weights.deep_bias)).max() < 2**53
     assert np.log2(weights.divisor) % 1 == np.log2(weights.deep_divisor) % 1 == 0
     assert (np.diff(weights.words.astype(object)) > 0).all()
+
+
+def test_products_are_so_small_that_blas_takes_one_thread() -> None:
+    """OpenBLAS wakes others for more than 2^18 multiplications, which wait for the next product at full speed."""
+    weights = network()
+    assert PART * weights.near.size <= 2**18
+    assert PART * weights.deep.size <= 2**18
 
 
 FOREIGN_TEXTS = (

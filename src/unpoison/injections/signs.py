@@ -53,13 +53,13 @@ class Language(NamedTuple):
         classes: Words for voiding, for what came before, and for instructions; "*" at the end: whatever begins so.
         unspaced: Whether words are not separated by spaces.
         order: The void-before-rules pattern.
-        negation: What turns it into its opposite: right before it, and inside.
+        negation: Patterns of what turns it into its opposite: right before it, and inside.
     """
 
     classes: Mapping[str, Sequence[str]]
     unspaced: bool
-    order: re.Pattern[str]
-    negation: tuple[re.Pattern[str], re.Pattern[str]]
+    order: str
+    negation: tuple[str, str]
 
 
 class Grammar(NamedTuple):
@@ -92,13 +92,14 @@ def _orders(text: str) -> Iterator[Region]:
     grammar = load_grammar()
     for number in _likely(text):
         language = grammar.languages[number]
-        for match in language.order.finditer(text):
+        denied, undone = map(_compiled, language.negation)
+        for match in _compiled(language.order).finditer(text):
             start = match.start()
             before, rest = text[max(0, start - BEFORE) : start], match[0]
             begins = match["last"] is not None or _CLAUSE.search(before)
             for word in language.classes["void"]:  # some of these hold a "not" of their own
                 rest = rest.replace(word.replace("_", " ").removesuffix("*"), "")
-            if begins and not (language.negation[0].search(before) or language.negation[1].search(rest)):
+            if begins and not (denied.search(before) or undone.search(rest)):
                 yield match.span()
 
 
@@ -171,7 +172,11 @@ def _language(own: Mapping[str, Any]) -> Language:
         rf"(?<!\w)(?:{negations})(?:[^\w.!?:;]{{1,2}}\w{{1,12}})?[^\w.!?:;]{{1,2}}$",
         rf"(?<!\w)(?:{negations})(?!\w)",
     )  # fmt: skip
-    return Language(classes, unspaced, re.compile("|".join([*forms, last])), (re.compile(near[0]), re.compile(near[1])))
+    return Language(classes, unspaced, "|".join([*forms, last]), near)
+
+
+_compiled = cache(re.compile)
+"""A language's pattern is compiled for the first text with its words: those of all take a tenth of a second."""
 
 
 def _templates(signs: Mapping[str, Sequence[str]]) -> Iterator[re.Pattern[str]]:

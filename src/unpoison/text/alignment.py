@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,12 +163,7 @@ def merge_regions(regions: Sequence[Region]) -> Regions:
     return tuple(joined_regions)
 
 
-class _CharacterOrigins(NamedTuple):
-    first: NDArray[np.intp]
-    last: NDArray[np.intp]
-
-
-def _character_origins(length: int, changes: Sequence[Change]) -> _CharacterOrigins:
+def _character_origins(length: int, changes: Sequence[Change]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """For each character after the changes, the first and last character before them that it came from."""
     starts = np.array([change[0] for change in changes], np.intp)
     ends = np.array([change[1] for change in changes], np.intp)
@@ -187,4 +182,4 @@ def _character_origins(length: int, changes: Sequence[Change]) -> _CharacterOrig
     turn = np.repeat(np.arange(len(counts)), counts)
     offset = np.arange(len(turn)) - np.repeat(np.cumsum(counts) - counts, counts)
     first = base[turn] + np.where(single[turn], offset, 0)
-    return _CharacterOrigins(first, np.where(single[turn], first, final[turn]))
+    return first, np.where(single[turn], first, final[turn])

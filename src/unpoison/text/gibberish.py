@@ -133,6 +133,9 @@ def are_frequent(text: str, start: Numbers, end: Numbers) -> NDArray[np.bool_]:
 BLOCK = 8190
 """Rows per batch, which bounds memory."""
 
+PART = 90
+"""Rows of a product: for more, BLAS wakes its other threads, which then wait for the next one at full speed."""
+
 MIN_WORDS = 6
 """Minimum words in Latin letters of a window."""
 
@@ -193,7 +196,7 @@ def worst(pieces: Tokens, count: int, weights: GibberishWeights) -> tuple[NDArra
     enough = np.flatnonzero(words >= MIN_WORDS)
     first = start[enough]
     stretches = sum((sums[first + k] for k in range(1, STEPS)), sums[first]).astype(np.float64)
-    deep = np.floor((stretches @ weights.deep + weights.deep_bias) / weights.deep_divisor)
+    deep = np.floor((_product(stretches, weights.deep) + weights.deep_bias) / weights.deep_divisor)
     scores = np.full(len(start), -np.inf)
     scores[enough] = (np.clip(deep, 0, HIDDEN) @ weights.top + weights.top_bias) / weights.top_divisor
     best = np.maximum.reduceat(scores, np.cumsum(steps - STEPS) - (steps - STEPS))
@@ -214,7 +217,7 @@ def _steps(pieces: Tokens, rows: Numbers, total: int, weights: GibberishWeights)
         vectors = np.zeros((high - low + 2 * REACH, width), dtype=np.float32)
         vectors[rows[begin:end] - (low - REACH)] = _vectors(pieces, slice(begin, end), weights)
         beside = sliding_window_view(vectors.ravel(), len(near))[::width]
-        hidden = np.ascontiguousarray(beside) @ near
+        hidden = _product(np.ascontiguousarray(beside), near)
         hidden += weights.near_bias
         hidden *= np.float32(1 / weights.divisor)
         np.clip(np.floor(hidden, out=hidden), 0, HIDDEN, out=hidden)
@@ -224,6 +227,11 @@ def _steps(pieces: Tokens, rows: Numbers, total: int, weights: GibberishWeights)
         hidden *= there
         sums[low // STEP : high // STEP] = hidden.reshape(-1, STEP, hidden.shape[1]).sum(axis=1)
     return sums
+
+
+def _product(rows: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    """`rows @ weights` on this thread alone; the sums are of integers, so no order changes them."""
+    return np.concatenate([rows[low : low + PART] @ weights for low in range(0, max(len(rows), 1), PART)])
 
 
 def _vectors(pieces: Tokens, part: slice, weights: GibberishWeights) -> NDArray[np.float32]:
@@ -320,13 +328,11 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
 
     new = np.empty(n, dtype=np.bool_)
     new[:1] = True
-    if n > 1:
-        same = kind[1:] == kind[:-1]
-        turn = (kind[1:] == LATIN) & upper[1:] & ~upper[:-1]
-        other_mark = (kind[1:] == MARK) & (codes[1:] != codes[:-1])
-        new[1:] = ~same | turn | other_mark
-    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)) + 1
-    ends_of_texts = np.cumsum(lengths) - 1
+    same = kind[1:] == kind[:-1]
+    turn = (kind[1:] == LATIN) & upper[1:] & ~upper[:-1]
+    other_mark = (kind[1:] == MARK) & (codes[1:] != codes[:-1])
+    new[1:] = ~same | turn | other_mark
+    ends_of_texts = np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)) + 1) - 1
     begins = np.flatnonzero(new)
     stops = np.append(begins[1:], n)
     words = kind[begins] != SPACE
@@ -335,8 +341,7 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
     text = np.searchsorted(ends_of_texts, start)
 
     word = _hashes(small, start, end)
-    length = end - start
-    latin = sort == LATIN
+    length, latin = end - start, sort == LATIN
 
     def at(positions: Numbers) -> Numbers:
         inside = (positions >= start) & (positions < end)
@@ -399,9 +404,7 @@ def _shapes(
     codes: NDArray[np.uint32], kind: NDArray[np.uint8], upper: NDArray[np.bool_], start: Numbers, end: Numbers
 ) -> Numbers:
     """The kind of each token: by case for words, length for numbers, character and repetition for marks."""
-    sort = kind[start]
-    length = end - start
-    capital = upper[start]
+    sort, length, capital = kind[start], end - start, upper[start]
     all_upper = capital & upper[end - 1] & (length > 1)
     foreign = np.concatenate(([0], np.cumsum((codes > 127) & (kind == LATIN))))
     shape = np.where(all_upper, 2, np.where(capital, 1, 0))

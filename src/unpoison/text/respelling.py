@@ -17,7 +17,7 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.text.alignment import Change, Region, Trace
+from unpoison.text.alignment import UNTRACED, Change, Region
 from unpoison.text.gibberish import are_frequent
 from unpoison.text.homoglyphs import LOOSE
 from unpoison.text.tokens import ENGLISH_318, word_list
@@ -145,16 +145,13 @@ def respell(text: str) -> Respelled | None:
 def _respell_block(block: str) -> Respelled | None:
     """Respell a block; None if too little changes."""
     enough = CHANGED * (block.count(" ") + 1)
-    signs = len(LAID.findall(block)) + SPELLING * len(SPELT.findall(block))
+    signs = len(LAID.findall(block)) + SPELLING * (len(SPELT.findall(block)) + len(ACCENTED.findall(block)))
     if _crowded(block):
         signs += SPELLING * len(_split_words(block))
-    if not block.isascii():
-        signs += SPELLING * len(ACCENTED.findall(block))
     if signs < enough:
         return None
-    trace = Trace(block)
-    new, share = _respell_stretch(block, trace)
-    return None if share < CHANGED else Respelled(new, trace.start.astype(np.int64), trace.end.astype(np.int64))
+    new, origins, share = _respell_stretch(block)
+    return Respelled(new, *np.array(origins, np.int64).reshape(-1, 2).T) if share >= CHANGED else None
 
 
 def _blocks(text: str) -> Iterator[Region]:
@@ -177,16 +174,16 @@ def _block_end(text: str, start: int) -> int:
     return space.end() if space else min(start + 2 * BLOCK, len(text))
 
 
-def _respell_stretch(block: str, trace: Trace) -> tuple[str, float]:
-    """A respelled block, and the number of changes per word."""
-    text, changes = block, 0
+def _respell_stretch(block: str) -> tuple[str, list[Region], float]:
+    """A respelled block, where its characters come from, and the number of changes per word."""
+    text, origins, changes = block, [(i, i + 1) for i in range(len(block))], 0
     words = len(WORD.findall(MARKUP.sub(" ", text))) or 1
 
     def put(found: Sequence[Change], weight: int = SPELLING) -> None:
-        nonlocal text, changes
+        nonlocal text, origins, changes
         if found:
             changes += weight * len(found)
-            text = trace.put(text, found)
+            text, origins = UNTRACED.put(text, found), _moved(origins, found)
 
     put(_split_words(text) if _crowded(text) else ())
     put([(*m.span(), "" if _inside(m) else " ") for m in MARKUP.finditer(text)], weight=1)
@@ -204,9 +201,20 @@ def _respell_stretch(block: str, trace: Trace) -> tuple[str, float]:
     elif joints:
         put([gap for chain in CHAIN.finditer(text) for gap in _gaps(chain)])
     put([(*m.span(), " ") for m in NUMBER.finditer(text)], weight=1)
-    text = trace.sub(SPACES, " ", text)
+    put([(*m.span(), " ") for m in SPACES.finditer(text)], weight=0)
     put([(*m.span(), " ") for m in LINES.finditer(text)], weight=1)
-    return text, changes / words
+    return text, origins, changes / words
+
+
+def _moved(origins: list[Region], changes: Sequence[Change]) -> list[Region]:
+    """Where characters come from after changes, as a `Trace` has it: its arrays pay for longer texts than a block."""
+    moved, place = list[Region](), 0
+    for start, end, new in changes:
+        alike = len(new) == end - start  # replaced character by character
+        moved += origins[place : end if alike else start]
+        moved += [] if alike else [(origins[start][0], origins[max(end - 1, start)][1])] * len(new)
+        place = end
+    return moved + origins[place:]
 
 
 def _inside(match: re.Match[str]) -> bool:
@@ -217,8 +225,7 @@ def _inside(match: re.Match[str]) -> bool:
 def _restore_letters(text: str, words: int) -> list[Change]:
     """Words with digits or signs for letters, converted to letters; only known words, unless there are many."""
     found = [(*m.span(), m[0], sum(map(str.isalpha, m[0]))) for m in DISGUISED.finditer(text)]
-    mixed = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found)
-    dense = mixed >= max(MIN_MARKS, words / DENSE)
+    dense = sum(0 < letters < len(word.rstrip("!")) for _, _, word, letters in found) >= max(MIN_MARKS, words / DENSE)
     changes = list[Change]()
     for start, _, word, letters in found:
         core = word.rstrip("!")
