@@ -185,8 +185,12 @@ def _show(tally: Tally, levels: bool, top: int) -> None:
 
     numbers, rows = ("passages", "questions", "share"), []
     for row in tally.rows()[:top]:
-        name = excerpt(row.origin, 80) or "(no source)"
-        cells = [name, f"{row.passages:,}", f"{row.questions:,}", f"{row.share:.1%}"]
+        cells = [
+            excerpt(row.origin, 80) or "(no source)",
+            f"{row.passages:,}",
+            f"{row.questions:,}",
+            f"{row.share:.1%}",
+        ]
         if levels:
             several = len(row.levels) > 1
             cells.append(", ".join(f"{level} {count:,}" if several else level for level, count in row.levels.items()))

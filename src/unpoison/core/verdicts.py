@@ -312,8 +312,7 @@ class Contest(JsonRecord):
 
 def unmistakable(answer: str, marks: str = '(),:;"') -> str:
     """An answer inside a sentence: in quotation marks if it is a sentence, or has marks of the surrounding counts."""
-    is_plain = not answer.endswith((".", "!", "?", "。")) and not any(mark in answer for mark in marks)
-    return answer if is_plain else '"{}"'.format(answer.replace('"', "'"))
+    return '"{}"'.format(answer.replace('"', "'")) if {*marks} & {*answer} or answer[-1:] in {*".!?。"} else answer
 
 
 Status = Literal["agreed", "disputed", "single", "none"]
