@@ -182,6 +182,7 @@ def test_what_alone_answers_is_kept_and_flagged():
     screening = Guard().screen(QUESTION, [crafted, *strangers])
     assert screening.kept_indices == (0, 1, 2)
     assert screening.verdicts[0].reason.code == "guard.alone"
+    assert crafted in screening.texts
     assert 0 in Guard().screen(QUESTION, [crafted, *OTHERS]).dropped_indices
     assert 0 in Guard().screen(QUESTION, [CRAFTED, *strangers]).dropped_indices, "it repeats the question"
     hiding = f"{crafted[:9]}\u200b{crafted[9:]}"

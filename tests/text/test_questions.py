@@ -17,6 +17,9 @@ from unpoison.text.questions import MAX_QUESTION_CHARS, Wanted, read_question, w
         ("is it red or green or blue", "polar"),
         ("how long is it", "number"),
         ("how did it end", "thing"),
+        ("Was kostet das?", "thing"),  # German
+        ("Was Rembrandt Dutch?", "polar"),
+        ("Do kiedy?", "thing"),  # Polish
     ],
 )
 def test_one_word_of_a_question_decides_what_it_asks_for(question: str, kind: str) -> None:

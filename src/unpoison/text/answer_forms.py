@@ -96,11 +96,11 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     plain = " ".join(normalize("NFC", text).split())
     plain = _ROMAN.sub(lambda match: str(roman(match[0])) if match[0] else "", plain)
     whole = fold_text(plain)
-    plain = _LEAD.sub("", plain) or plain
+    language = other_language(expected.text) or other_language(text)
+    plain = (_LEAD.sub("", plain) or plain) if language != "tr" else plain  # where "on" is ten
     contrast = _CONTRAST.search(plain)
     head = plain[: contrast.start()].strip() if contrast and contrast.start() else ""
     stem = Stemmer.Stemmer("english", 0).stemWord
-    language = other_language(expected.text) or other_language(text)
     empty = _EMPTY | frozenset(map(fold, FUNCTION_WORDS.get(language or "", ())))
 
     def stems(answer_tokens: Sequence[Token]) -> frozenset[str]:
@@ -133,7 +133,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     if not any(fresh) and not values:  # it only repeats the question's words, so these are its content
         fresh = parts if stems_said else [frozenset(words)]
     yes = _polar(words, expected)
-    letters = "".join(c for c in text if c.isalpha())
+    letters = "".join(c for c in text if c.isalpha()).removeprefix("The").removeprefix("the")
     return ParsedAnswer(
         _plain_words(tokens(fold_text(plain))) or (whole,),
         stems_said,
@@ -148,9 +148,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
         frozenset(stem(_bare(t.text)) for t in answer_tokens if t.text.endswith("'s")),
         denied - stems_said,
         "".join(word[0] for word in re.findall(r"\b[A-Z][\w.]*", text)).lower(),
-        letters.removeprefix("The").removeprefix("the").lower()
-        if letters.removeprefix("The").removeprefix("the").isupper()
-        else "",
+        letters.lower() if letters.isupper() else "",
     )
 
 
@@ -177,10 +175,8 @@ def _distinct(found: Sequence[Value], text: str) -> tuple[Value, ...]:
     for value in found:
         measured = isinstance(value.key, Quantity) and value.key.kind
         again = text[: value.start].rstrip().endswith("(") or measured
-        if not (
-            again and any(value.parts == other.parts and compare_all([value], [other]) == "equal" for other in kept)
-        ):
-            kept.append(value)
+        said = any(value.parts == other.parts and compare_all([value], [other]) == "equal" for other in kept)
+        kept += [] if again and said else [value]
     return tuple(kept)
 
 

@@ -174,11 +174,8 @@ def _denials(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion
 
 def _lists(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
     """Lists: if one contains items of the other, both can be right."""
-    if (
-        not (first.items and second.items)
-        or len(first.items) == len(second.items) == 1
-        or _is_other_name(first, second)
-    ):
+    alone = len(first.items) == len(second.items) == 1
+    if alone or not (first.items and second.items) or _is_other_name(first, second):
         return None
     few, many = sorted((first.items, second.items), key=len)
     if frozenset(few) == frozenset(many):

@@ -42,9 +42,9 @@ class Value(NamedTuple):
         return next((value for name, value in self.parts if name == dimension), "")
 
 
-_OF = word_set("of de del of, . , den er º o st nd rd th te")
+_OF = word_set("of de del of, . , den er º ° o st nd rd th te")
 _BEFORE_MONTHS = word_set("in of by until till since before after early late mid through during to from im en w")
-_DUTCH_HOURS = word_set("elf twee drie vier vijf zes tien twaalf")
+_DUTCH_HOURS = word_set("een twee drie vier vijf zes zeven acht negen tien elf twaalf")
 _TIME = re.compile(r"(\d{1,2})(?:([:.])([0-5]\d)(?::\d\d)?)?")
 _MINUTES = re.compile(r"[0-5]\d")
 HALVES = {"am": 0, "morning": 0, "pm": 720, "afternoon": 720, "evening": 720, "night": 720}
@@ -139,7 +139,7 @@ class Moments(Numbers):
             return self._add("clock", at, named[1], (60 * named[0],))
         if words[at] == "half" and words[at + 1] in _DUTCH_HOURS:
             return self._time(at, at + 2, 60 * (self._hour(at + 1) or 0) - 30, exact=False)
-        if (early := quarters.at(words, at)) is not None and (hour := self._hour(early[1])) is not None:
+        if (early := quarters.at(words, at)) is not None and (hour := self._hour(early[1], ordinal=True)) is not None:
             end = early[1] + 1 + (phrases("clock").get(words[early[1] + 1]) is not None)
             return self._time(at, end, 60 * hour + early[0], exact=False)
         time = _TIME.fullmatch(words[at])
@@ -151,26 +151,26 @@ class Moments(Numbers):
         marked = "" if mark is None or mark[0] == "at" else str(mark[0])
         if mark is not None and marked:
             end = mark[1]
-            if (
-                not sign
-                and _MINUTES.fullmatch(words[end])
-                and (words[end + 1] == "分" or not unit_name(words[end + 1]))
-            ):
+            unit = "" if words[end + 1] == "分" else unit_name(words[end + 1])
+            if not sign and not unit and _MINUTES.fullmatch(words[end]):
                 minutes, sign, end = minutes + int(words[end]), ":", end + 1 + (words[end + 1] == "分")
         late = quarters.at(words, end) if not sign and (marked != "hours" or given > 3 or asked) else None
         if late is not None:
             return self._time(at, late[1], minutes + late[0], exact=False)
         half = phrases("dayparts").at(words, end)
-        if not (sign == ":" or half or marked == "always" or (asked and (marked or sign))):
+        sure = sign == ":" or (sign and self.date and minutes % 60 > 12)  # 7.30 is no day of a month
+        if not (sure or half or marked == "always" or (asked and (marked or sign))):
             counted = words[end].isalpha() or unit_name(words[end]) or words[end] in (*CURRENCIES, "-", "/", "°")
             alone = words[end] in ("", ".", ",") or words[at - 1] not in ("at", "le", "o", "um")
             if not (asked and words[at].isdecimal() and alone and not counted):
                 return 0
         return self._time(at, end, minutes, exact=given > 12 or words[at][0] == "0" or words[at + 1] == "uhr")
 
-    def _hour(self, at: int) -> int | None:
-        """The hour that one piece gives in digits or words."""
+    def _hour(self, at: int, *, ordinal: bool = False) -> int | None:
+        """The hour that one piece gives in digits or words, also as "the eighth"."""
         word = self.words[at]
+        if ordinal and (named := phrases("ordinals").get(word)) is not None:
+            return int(named)
         value = (int(word),) if word.isdecimal() and len(word) <= 2 and word.isascii() else word_value(word)
         if not value and word in ("una", "une", "uma", "ein", "eins", "one"):
             value = (1,)
@@ -218,5 +218,4 @@ def _numeric_date(raw: str, day_first: bool) -> tuple[Any, ...] | None:
         return None
     if "." in raw or first > 12 or day_first:
         return ((third, second, first),) if second <= 12 else None
-    open_order = second <= 12 and first != second
-    return ((third, first, second), ("order", "open")) if open_order else ((third, first, second),)
+    return ((third, first, second), *([("order", "open")] if second <= 12 and first != second else []))

@@ -62,6 +62,12 @@ _NUMBER_HEADS = frozenset(map(stem, word_list("number_heads")))
 _PERSON_HEADS = frozenset(map(stem, word_list("person_heads")))
 _PLACE_HEADS = frozenset(map(stem, word_list("place_heads")))
 
+_NO_ENGLISH = re.compile(
+    r"\W*(?:[Ww]as (?!(?:it|that|what|most|not)\b)(?:[a-zäöüß]+t|sind|wird|kann|muss|darf|soll|kosten)"
+    r"|[Dd]o (?:kiedy|której|kogo|czego|ilu))\b"
+)
+"""Questions in German and Polish whose first word is an English auxiliary: "Was kostet es?", "Do kiedy?"."""
+
 
 def read_question(text: str) -> ParsedQuestion:
     """Parse a question, at most the first 2,000 characters. The last 256 results are cached."""
@@ -75,7 +81,8 @@ def _read(text: str) -> ParsedQuestion:
     stems = tuple(s for sentence in sentences for s in sentence.stems)
     content = frozenset(stems) - STOP_WORDS or frozenset(stems)
     question_word = _question_word(words)
-    if words and words[0] in _AUXILIARIES:  # "is it a boy or a girl?" is not answered by yes
+    if words and words[0] in _AUXILIARIES and not _NO_ENGLISH.match(text):
+        # "is it a boy or a girl?" is not answered by yes
         return ParsedQuestion(text, "thing" if words.count("or") == 1 else "polar", stems, content)
     kind, head = _expect_answer(words, stems, question_word)
     predicate = _predicate(words, stems, question_word) if kind in ("person", "thing") else ""

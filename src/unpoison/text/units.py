@@ -20,6 +20,9 @@ MAX_NUMBER_CHARS = 60
 ROUNDED = Fraction(2, 100)
 """Maximum relative difference of equal measures in different systems, because conversions are rounded."""
 
+ABOUT = Fraction(3, 100)
+"""Maximum relative difference of a value from one that is said to be approximate."""
+
 
 class Quantity(NamedTuple):
     """A number with its unit ("" for none), and the amount in the base unit of its kind.
@@ -62,7 +65,7 @@ MEASURES: dict[str, tuple[str, Fraction, str]] = {
         ("length/time", "imperial"): {"mph": "0.44704"},
         ("length/time", "metric"): {"kph kmh": "5/18"},
         ("length/time", "sea"): {"knot": "463/900"},
-        ("share", "share"): {"%": "1/100"},
+        ("share", "share"): {"%": "1/100", "割": "1/10"},
         **{(kind, kind): {sign: "1"} for sign, kind in CURRENCIES.items()},
         ("usd", "usd"): {"$": "1", "cent": "0.01"},
         ("gbp", "gbp"): {"£": "1", "pence": "0.01"},
@@ -100,11 +103,10 @@ def to_count(value: Fraction, unit: str) -> Quantity:
     return Quantity(value, unit, value * factor, kind, system)
 
 
-def near(left: Quantity, right: Quantity) -> bool:
-    """Whether two measures of a kind are equal; approximately, across systems of units."""
-    if left.system == right.system:
-        return left.amount == right.amount
-    return abs(left.amount - right.amount) <= ROUNDED * max(abs(left.amount), abs(right.amount))
+def near(left: Quantity, right: Quantity, *, about: bool = False) -> bool:
+    """Whether two measures of a kind are equal; approximately, across systems of units or if one is said so."""
+    error = ABOUT if about else ROUNDED * (left.system != right.system)
+    return abs(left.amount - right.amount) <= error * max(abs(left.amount), abs(right.amount))
 
 
 JOINING = word_set("and und et y e en i")

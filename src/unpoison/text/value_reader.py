@@ -133,9 +133,11 @@ class _Reader(Moments):
             return end
         if words[end : end + 2] == ["out", "of"] and (whole := self.number(end + 2)) and whole[0]:
             return self._add("share", begun, whole[1], to_count(value / whole[0] * 100, "%"))
+        if phrases("over").get(words[end]) and value and (top := self.number(end + 1)):
+            return self._add("share", begun, top[1], to_count(top[0] / value * 100, "%"))
         value, end = self._scaled(value, end, bool(money))
         unit, behind, parts = (money, end, []) if money else self._unit(end)
-        if unit in ("hour", "year") and (half := self._and_a_half(behind)):
+        if (_is_time(unit) or unit in CURRENCIES) and (half := self._and_a_half(behind)):
             value, behind = value + Fraction(1, 2), half
         value, behind = self._longer(value, unit, behind)
         key = to_count(sign * value, unit)
@@ -156,7 +158,7 @@ class _Reader(Moments):
         return 1, at
 
     def _currency(self, at: int) -> tuple[str, int]:
-        """The currency before a number, "" if there is none, and its end."""
+        """The currency or percent sign before a number, "" if there is none, and its end."""
         words = self.words
         if words[at] in _COUNTRIES and words[at + 1] == "$":
             return ("$" if words[at] == "us" else f"{words[at][:1]}$"), at + 2
@@ -164,7 +166,7 @@ class _Reader(Moments):
         if words[at] in CURRENCIES or named in CURRENCIES:
             number = words[at + 1][:1].isdecimal()
             return (named if named in CURRENCIES else words[at], at + 1) if number else ("", at)
-        return "", at
+        return ("%", at + 1) if named == "%" and at + 1 < self.size and self.number(at + 1) else ("", at)
 
     def _fraction(self, begun: int, at: int) -> int:
         """Half an hour, a quarter, two thirds."""
@@ -391,10 +393,8 @@ def _fits(part: Qualifier, value: Value, start: int) -> bool:
         return value.kind in ("date", "number")
     if dimension == "days":
         return value.unit == "day"
-    if dimension == "rate":
-        return isinstance(value.key, Quantity)
     if part[1] in ("before", "until", "after", "since"):
         return value.kind not in ("money", "share", "number")
     if dimension in ("heading", "side"):
         return value.kind == "number" and bool(value.unit) and 0 <= start - value.end <= 2
-    return dimension != "direction" or isinstance(value.key, Quantity)
+    return dimension not in ("direction", "near", "rate") or isinstance(value.key, Quantity)

@@ -133,12 +133,12 @@ def compare(left: Value, right: Value) -> Verdict:
         bounded = any(v.part("bound") in _OPEN or (v.kind == "date" and v.part("bound")) for v in (left, right))
         return "open" if core == "rival" and bounded and bounds == "compatible" and not _excluded(left, right) else core
     mine, theirs = (dict(value.parts) for value in (left, right))
-    differing = {name for name in mine.keys() & theirs.keys() if mine[name] != theirs[name]} - {"bound"}
-    if differing or bounds == "rival":
+    both = {n: (mine[n].split("/"), theirs[n]) for n in mine.keys() & theirs.keys() - {"bound"}}  # -300/-240: Eastern
+    if any(set(own).isdisjoint(other.split("/")) for own, other in both.values()) or bounds == "rival":
         return "rival"
     if bounds == "risky" or ("range" in mine) != ("range" in theirs) or ("decade" in mine) != ("decade" in theirs):
         return "risky"
-    missing = (mine.keys() ^ theirs.keys()) - {"order", "half"}
+    missing = (mine.keys() ^ theirs.keys()) - {"order", "half", "near"}
     return "compatible" if core == "compatible" or missing else core
 
 
@@ -174,7 +174,9 @@ def _order(value: Value) -> tuple[str, tuple[Any, ...]]:
 def _compare_keys(left: Value, right: Value) -> Verdict:
     first, second = left.key, right.key
     if isinstance(first, Quantity) and isinstance(second, Quantity):
-        return _compare_counts(first, second)
+        core, about = _compare_counts(first, second), left.part("near") or right.part("near")
+        alike = about and _order(left)[0] == _order(right)[0] and near(first, second, about=True)
+        return "compatible" if alike and core == "rival" else core
     if left.kind == right.kind == "date":
         return _compare_dates(left, right)
     if left.kind == right.kind == "clock":
@@ -233,8 +235,7 @@ def compare_all(left: Sequence[Value], right: Sequence[Value]) -> Verdict | None
     """The relation of the values of two answers, by kind and matched in pairs; None if they have no kind in common."""
     kinds = {_group(value) for value in left} & {_group(value) for value in right}
     if not kinds:
-        times = all(any(_group(v) in _TEMPORAL for v in side) for side in (left, right))
-        return "open" if times else None
+        return "open" if all(any(_group(v) in _TEMPORAL for v in side) for side in (left, right)) else None
     worst: Verdict = "equal"
     for kind in kinds:
         sides = [[value for value in side if _group(value) == kind][:32] for side in (left, right)]

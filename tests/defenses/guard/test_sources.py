@@ -75,7 +75,7 @@ def test_a_passage_that_agrees_stays_however_it_is_written():
     alone = Guard().screen(QUESTION, [poison, *TRUE])
     assert 0 in alone.dropped_indices
     screening = guard().screen(QUESTION, [poison, *TRUE])
-    assert 0 in screening.kept_indices
+    assert poison.text in screening.texts, "whole, though its style alone would have dropped it"
     assert screening.verdicts[0].reason == Reason.of("sources.agrees", answer="30 days", others=2)
 
 

@@ -73,9 +73,11 @@ def test_what_goes_with_both_sides_joins_one_and_hides_no_dispute() -> None:
 def test_a_rival_read_with_doubt_is_named_and_does_not_dispute() -> None:
     question = "When does it open?"
     statements, voices = said(["7 am", "7 pm"])
-    statements[1] = statements[1]._replace(no_answer=DOUBT + 0.1)
+    statements[1] = statements[1]._replace(no_answer=DOUBT + 0.05)
     findings, _ = run(claims_of(question, statements, voices), Models())
     assert (findings.status, findings.rivals, findings.doubtful) == ("single", (), (1,))
+    findings, _ = run(claims_of(question, statements, voices[:1] * 2), Models())
+    assert (findings.status, findings.rivals) == ("disputed", (1,)), "one source says both"
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,9 @@ CROWD = 3
 ROUNDING = 1e-9
 """Maximum error of a sum of weights."""
 
+ONE_SOURCE = 0.1
+"""As `DOUBT`, for two claims of one counting source, of which a page may be taken over: a lie is written to be read."""
+
 ON_SUBJECT = 1 / 2
 """If a value is asked for, the coverage of the question's words that a known source's passage needs, relative to the
 best such passage: a value about another subject is easily found."""
@@ -133,7 +136,7 @@ def claims_of(
     first = order[0]
     rival = _rivals(groups, related)
     against = [n for n, lead in enumerate(order) if n and frozenset((first, lead)) in rival]
-    sure = [n for n in against if ballot.sure(members[order[n]])]
+    sure = [n for n in against if ballot.sure(members[order[n]], members[first])]
     crowds = [n for n, lead in enumerate(order) if ballot.crowd(members[lead]) >= CROWD]
     sleeper = [ballot.by_history_alone(members[lead]) for lead in order]
     firm = {  # "7 pm" is no vote for Tuesday at 7 pm against Thursday at 7 pm
@@ -242,9 +245,11 @@ class _Ballot:
         surest = max(self._heard[i].confidence for i in self.lenders(members))
         return -round(sum(sorted(self.weights(members).values())), 9), -round(surest, 9)
 
-    def sure(self, members: Sequence[int]) -> bool:
-        """Whether a claim was read with enough certainty to dispute another."""
-        return any(self._heard[i].no_answer <= DOUBT for i in self.lenders(members))
+    def sure(self, members: Sequence[int], first: Sequence[int]) -> bool:
+        """Whether a claim was read surely enough to dispute the first; less is enough if one source says both."""
+        own, others = ({self._voices[i].name for i in claim if self._voices[i].counts} for claim in (members, first))
+        limit = DOUBT if own.isdisjoint(others) else ONE_SOURCE
+        return any(self._heard[i].no_answer <= limit for i in self.lenders(members))
 
     def disputes(self, rival: Sequence[int], first: Sequence[int]) -> bool:
         """Whether a claim has enough weight against the first; a source of both adds nothing to the first."""

@@ -14,7 +14,7 @@ order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
@@ -353,6 +353,8 @@ class Guard(Defense):
         """The screening of a decided case."""
         if not case.passages:
             return Screening.decided(self.name, case.query, (), kept=(), scores=(), reasons=())
+        whole = set(case.kept) - case.cut.cut  # of a passage that is kept after all, nothing is cut
+        flagged = {i: tuple(replace(s, flagged=True) for s in case.cut.spans.get(i, ())) for i in whole}
         arrays = {
             "probability": case.probability,
             "threshold": np.array(self.threshold),
@@ -371,7 +373,7 @@ class Guard(Defense):
             ),
             contested=case.contested,
             claims=() if case.findings is None else case.findings.claims,
-            spans=case.cut.spans,
+            spans={**case.cut.spans, **flagged},
         )
 
     @property

@@ -119,8 +119,7 @@ def open_contests(contested: Sequence[Contest], decided: ByContent) -> tuple[Con
 def _contradiction_reason(claim: Claim, lead: Claim, voices: Sequence[Voice]) -> Reason:
     own = {voices[i].name for i in claim.passages}
     known = {voices[i].name for i in lead.passages if voices[i].counts}
-    parameters = {"answer": _quote(claim), "other": _quote(lead), "own": len(own), "known": len(known)}
-    return Reason.of("sources.contradicted", **parameters)
+    return Reason.of("sources.contradicted", answer=_quote(claim), other=_quote(lead), own=len(own), known=len(known))
 
 
 def _agrees(lead: Claim, others: int) -> Reason:
