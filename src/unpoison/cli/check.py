@@ -118,8 +118,7 @@ def check(
     for path in filter(None, (report, policy)):
         check_output(path, source)
     gates = [_gate(text) for text in fail_if or ()]
-    count = questions or (QUESTIONS_LIVE if plant else QUESTIONS)
-    options: dict[str, Any] = {"questions": count, "reader": reader}
+    options: dict[str, Any] = {"questions": questions or (QUESTIONS_LIVE if plant else QUESTIONS), "reader": reader}
     with progress() as advance:
         if live:
             check_system = from_laboratory("checks", "system", "checking a running system")

@@ -185,15 +185,9 @@ def _show(tally: Tally, levels: bool, top: int) -> None:
 
     numbers, rows = ("passages", "questions", "share"), []
     for row in tally.rows()[:top]:
-        cells = [
-            excerpt(row.origin, 80) or "(no source)",
-            f"{row.passages:,}",
-            f"{row.questions:,}",
-            f"{row.share:.1%}",
-        ]
+        cells = [excerpt(row.origin, 80) or "(no source)", *(f"{n:,}" for n in row[1:3]), f"{row.share:.1%}"]
         if levels:
-            several = len(row.levels) > 1
-            cells.append(", ".join(f"{level} {count:,}" if several else level for level, count in row.levels.items()))
+            cells.append(", ".join(f"{name} {n:,}" if len(row.levels) > 1 else name for name, n in row.levels.items()))
         rows.append(cells)
     show(text_table(("origin", *numbers, *(["level"] if levels else [])), rows, right=numbers))
 
