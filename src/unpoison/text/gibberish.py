@@ -352,8 +352,7 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
 
     odd = _odd(small, triples)
     build = np.minimum(length, MAX_WORD_LETTERS - 1) * (MAX_ODD + 1)
-    inner = np.maximum(end - 2, start)
-    build += np.minimum(odd[inner] - odd[start], MAX_ODD)
+    build += np.minimum(odd[np.maximum(end - 2, start)] - odd[start], MAX_ODD)
     build[~latin] = 0
 
     shapes = _shapes(codes, kind, upper, start, end)
@@ -372,10 +371,8 @@ def _lower(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
 def _hashes(small: NDArray[np.uint32], start: Numbers, end: Numbers) -> NDArray[np.uint64]:
     """A hash of each token's lower-case characters: a polynomial modulo 2 ** 64, from differences of prefix sums."""
     n = len(small)
-    powers = np.full(n + 1, BASE, dtype=np.uint64)
-    powers[0] = 1
-    back = np.full(n + 1, INVERSE, dtype=np.uint64)
-    back[0] = 1
+    powers, back = (np.full(n + 1, base, dtype=np.uint64) for base in (BASE, INVERSE))
+    powers[0] = back[0] = 1
     sums = np.zeros(n + 1, dtype=np.uint64)
     np.cumsum((small.astype(np.uint64) + np.uint64(1)) * np.cumprod(powers)[:n], out=sums[1:])
     mixed = (sums[end] - sums[start]) * np.cumprod(back)[start]
@@ -405,9 +402,8 @@ def _shapes(
 ) -> Numbers:
     """The kind of each token: by case for words, length for numbers, character and repetition for marks."""
     sort, length, capital = kind[start], end - start, upper[start]
-    all_upper = capital & upper[end - 1] & (length > 1)
     foreign = np.concatenate(([0], np.cumsum((codes > 127) & (kind == LATIN))))
-    shape = np.where(all_upper, 2, np.where(capital, 1, 0))
+    shape = np.where(capital & upper[end - 1] & (length > 1), 2, np.where(capital, 1, 0))
     shape[length == 1] += 3  # 3, 4
     shape[(foreign[end] > foreign[start])] = 5
     shape = np.where(sort == DIGIT, 6 + np.minimum(length, 5), shape)  # 7 to 11
