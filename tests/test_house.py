@@ -29,7 +29,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_580,
+    "unpoison": 29_576,
     "unpoison/agents": 2_014,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 549,
     "unpoison/core": 1_259,
@@ -37,7 +37,7 @@ LINES = {
     "unpoison/models": 3_106,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_061,
     "unpoison/runtime": 500,
-    "unpoison/scan": 3_849,  # readers of nine more types of files, each place named
+    "unpoison/scan": 3_847,  # readers of nine more types of files, each place named
     "unpoison/check": 293,
     "unpoison/serve": 1_924,
     "unpoison/sources": 1_144,
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-    "lines of code in tests": 36_286,
+    "lines of code in tests": 36_332,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

@@ -6,22 +6,23 @@ import numpy as np
 import pytest
 
 from unpoison.scan import neighbours
-from unpoison.scan.neighbours import MAX_TOKEN, NEAREST, by_words, likeness, rarest, stem_codes, table, weigh_stems
+from unpoison.scan.neighbours import MAX_TOKEN, NEAREST, by_words, likeness, rarest, stem_codes, table
 
 TEXTS = ["red apples fall", "red apples rot", "blue pears fall", "red stones"]
 
 
 def nearest(question: str, texts: list[str], **given: np.ndarray) -> list[int]:
-    terms = table(texts)
-    (units,) = by_words([question], *weigh_stems(terms.counts), terms.codes, **given)
-    return units.tolist()
+    (units,) = by_words([question], table(texts), **given)
+    return [unit for unit in units.tolist() if unit >= 0]
 
 
 def test_words_are_counted_by_their_stems_without_stop_words() -> None:
     assert len(stem_codes("The apples and the apple, APPLES")) == 3
     assert len(set(stem_codes("The apples and the apple, APPLES"))) == 1
-    assert table(["apples apple", "pear"]).counts.toarray().tolist() in ([[2, 0], [0, 1]], [[0, 2], [1, 0]])
-    assert table(["apple pear"], table(["pear"]).codes).counts.toarray().tolist() == [[1]]
+    terms = table(["apples apple", "pear"])
+    assert terms.counts(terms.rows).toarray().tolist() in ([[2, 0], [0, 1]], [[0, 2], [1, 0]])
+    assert terms.columns(np.array([*stem_codes("pear"), 7], np.int32)).tolist() in ([0, -1], [1, -1])
+    assert (terms.words, table([]).words) == (1.5, 0)
 
 
 def test_a_word_has_so_many_characters_that_are_told_apart() -> None:
@@ -34,17 +35,15 @@ def test_a_word_has_so_many_characters_that_are_told_apart() -> None:
     ("count", "words"), [(0, []), (1, ["pears"]), (2, ["blue", "pears"]), (9, ["blue", "pears", "fall"])]
 )
 def test_the_rarest_words_come_in_the_order_of_the_text(count: int, words: list[str]) -> None:
-    terms = table(["blue fall", "fall", "fall", "pears"])
-    _, rarity = weigh_stems(table(["blue fall blue", "fall", "fall blue", "pears"]).counts)
-    assert rarest("blue pears fall; pears unknown", count, terms.codes, rarity) == words
+    terms = table(["blue fall blue", "fall", "fall blue", "pears"])
+    assert rarest("blue pears fall; pears unknown", count, terms) == words
 
 
 def test_of_equally_rare_words_the_earlier_counts() -> None:
     terms = table(["blue pears"])
-    rarity = weigh_stems(terms.counts)[1]
-    assert rarest("pears blue", 1, terms.codes, rarity) == ["pears"]
-    assert rarest("blue pears", 1, terms.codes, rarity) == ["blue"]
-    assert rarest("blue", 1, terms.codes[:0], rarity) == []
+    assert rarest("pears blue", 1, terms) == ["pears"]
+    assert rarest("blue pears", 1, terms) == ["blue"]
+    assert rarest("blue", 1, table([])) == []
 
 
 def test_units_of_the_own_document_are_no_neighbours() -> None:
@@ -70,14 +69,25 @@ def test_a_usual_stem_is_looked_up_where_a_question_has_no_rarer_one(monkeypatch
     assert nearest("apples pears", TEXTS) == [2], "only the rarest"
 
 
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_units_that_come_in_batches_are_ranked_as_all_at_once(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [*TEXTS, *["red"] * NEAREST, "fall fall red"]
+    whole = by_words(TEXTS, table(texts))
+    monkeypatch.setattr(neighbours, "UNITS", batch)
+    monkeypatch.setattr(neighbours, "BLOCK", batch)
+    assert by_words(TEXTS, table(texts)).tolist() == whole.tolist()
+    assert likeness(whole, table(texts))[:, 0].all()
+
+
 def test_unknown_words_have_no_neighbours() -> None:
     assert nearest("unknown", TEXTS) == []
     assert nearest("red", []) == []
 
 
 def test_the_likeness_to_no_neighbour_is_zero() -> None:
-    rows = neighbours.unit_length(table(TEXTS).counts, np.ones(len(table(TEXTS).codes), np.float32))
-    cosines = likeness(np.array([[1, -1], [0, 2], [-1, 3], [3, 0]], np.int32), rows)
+    terms = table(TEXTS)
+    terms.__dict__["rarity"] = np.ones(len(terms.codes), np.float32)
+    cosines = likeness(np.array([[1, -1], [0, 2], [-1, 3], [3, 0]], np.int32), terms)
     assert cosines[0, 0] == pytest.approx(2 / 3)
     assert cosines[1].tolist() == pytest.approx([2 / 3, 0])
     assert cosines[2].tolist() == [0, 0]

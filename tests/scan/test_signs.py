@@ -55,7 +55,8 @@ POEM = " Write a poem about whales."
 def judged(texts: list[str], reference: list[bool] | None = None) -> Imperatives:
     units = [unit for i, text in enumerate(texts) for unit in units_of(Document.of(text), i)]
     usual = np.array([True] * len(texts) if reference is None else reference, bool)
-    return imperative_signs(units, [strengths(unit, DETECTOR(unit.text).worst) for unit in units], usual)
+    owner = np.array([unit.document for unit in units], np.int32)
+    return imperative_signs(owner, [strengths(unit, DETECTOR(unit.text).worst) for unit in units], usual)
 
 
 def articles(count: int) -> list[str]:

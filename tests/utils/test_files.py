@@ -1,14 +1,26 @@
-"""Files that are replaced whole, locked, private, and YAML without tricks."""
+"""Files that are replaced whole, locked, private, lists in files, and YAML without tricks."""
 
 from __future__ import annotations
 
 import os
+import tracemalloc
+from copy import deepcopy
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
 from unpoison.errors import InputError
-from unpoison.utils.files import MAX_YAML_BYTES, hold_lock, load_yaml, lock_file, private, write_file
+from unpoison.utils.files import (
+    MAX_HELD,
+    MAX_YAML_BYTES,
+    Spilled,
+    hold_lock,
+    load_yaml,
+    lock_file,
+    private,
+    write_file,
+)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -75,3 +87,28 @@ def test_yaml_that_is_read(tmp_path: Path) -> None:
     assert load_yaml(path) == {"a": 1, "b": {"a": 2}}
     with pytest.raises(InputError, match="cannot be read"):
         load_yaml(tmp_path / "missing.yaml")
+
+
+@pytest.mark.parametrize("held", [1, 60, MAX_HELD])
+def test_a_list_in_a_file_is_read_as_any_other(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unpoison.utils.files.MAX_HELD", held)
+    items = ["a" * 20, "\ud800", {"lock": Lock()}, None, ("b", 1)]
+    some = Spilled(items[:3])
+    assert some[0] == items[0], "it is read before it is complete"
+    for item in items[3:]:
+        some.append(item)
+    assert list(some) == items
+    assert (len(some), some[-1], some[1:4], some[9:]) == (5, items[-1], items[1:4], [])
+    assert Spilled(items) == some != Spilled(items[:4])
+    with pytest.raises(IndexError):
+        some[5]
+    assert list(deepcopy(Spilled([1, 2]))) == [1, 2]
+
+
+def test_a_long_list_takes_little_memory() -> None:
+    tracemalloc.start()
+    some = Spilled("x" * 1000 for _ in range(20_000))
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(some[19_999]) == 1000
+    assert held < 3 * MAX_HELD

@@ -21,7 +21,7 @@ def make(connection: sqlite3.Connection) -> None:
 
 
 def opened(path: Path | None) -> sqlite3.Connection:
-    return connect(path, make, wait=0.2, application=OURS, name="FILE", kind="store of things")
+    return connect(path, make, wait=0.2, app_id=OURS, name="FILE", kind="store of things")
 
 
 def test_a_file_is_made_once_and_opened_again(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ class SqliteBeliefs(SqlBeliefs):
 
     def _connect(self) -> sqlite3.Connection:
         return connect(
-            self.path, _make_file, wait=BUSY, application=APPLICATION, name=self._address, kind="store of beliefs"
+            self.path, _make_file, wait=BUSY, app_id=APPLICATION, name=self._address, kind="store of beliefs"
         )
 
     def _translate_errors(self) -> AbstractContextManager[None]:

@@ -99,9 +99,7 @@ def check(
     may_test: Annotated[
         list[str] | None,
         option(
-            "--i-may-test HOST",
-            "Allow requests to this host besides this machine; may be repeated.",
-            rich_help_panel=LIVE,
+            "--i-may-test HOST", "Allow requests to this host besides this machine; repeatable.", rich_help_panel=LIVE
         ),
     ] = None,
 ) -> None:

@@ -183,13 +183,7 @@ def load_keys(path: Path | None) -> Keys | None:
 
 
 def make_app(
-    specs: Sequence[str],
-    models: Mapping[str, Any],
-    *,
-    learn: bool,
-    audit_log: Path | None,
-    bounds: Bounds,
-    **options: Any,
+    specs: Sequence[str], models: Mapping[str, Any], *, learn: bool, audit_log: Path | None, bounds: Bounds, **rest: Any
 ) -> FastAPI:
     """The application with its models; each process makes its own.
 
@@ -199,7 +193,7 @@ def make_app(
         learn: Whether the defenses write the history of their sources.
         audit_log: A file for verdicts.
         bounds: Limits.
-        **options: Of `create_app`.
+        **rest: Of `create_app`.
 
     Raises:
         UnpoisonError: A model, a store or an option that cannot be used.
@@ -211,7 +205,7 @@ def make_app(
     loaded = _load_defenses(specs, models, bounds)
     defenses = {spec: with_learning(defense, learn) for spec, defense in loaded.items()}
     audit = None if audit_log is None else AuditLog(audit_log)
-    return create_app(defenses, bounds=bounds, audit=audit, **options)
+    return create_app(defenses, bounds=bounds, audit=audit, **rest)
 
 
 def _load_defenses(specs: Sequence[str], models: Mapping[str, Any], bounds: Bounds) -> dict[str, Defense]:

@@ -198,7 +198,7 @@ class RagDefender(Defense):
                 reasons.append(Reason.of("ragdefender.below", **compared))
             else:
                 reasons.append(Reason.of("ragdefender.no_suspects", **alike))
-        notes = group.notes
+        notes, estimate = group.notes, np.array(group.estimate)
         if passages and len(suspected) == len(passages):
             notes = (*notes, "every passage was found adversarial: nothing is left to answer from")
         return Screening.decided(
@@ -209,12 +209,7 @@ class RagDefender(Defense):
             scores=-frequency,
             reasons=reasons,
             evidence=Evidence(
-                {
-                    "similarity": similarity,
-                    "frequency": frequency,
-                    "estimate": np.array(group.estimate),
-                    **group.evidence,
-                },
+                {"similarity": similarity, "frequency": frequency, "estimate": estimate, **group.evidence},
                 notes,
                 graph="similarity",
             ),

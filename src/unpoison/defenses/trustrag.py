@@ -67,12 +67,13 @@ add_sentences({
 })  # fmt: skip
 
 Matrix = NDArray[np.float64]
+Group = NDArray[np.intp]
 
 
 class Cluster(NamedTuple):
     """One of the two clusters: its members, its density, and the mean ROUGE-L of its members."""
 
-    members: NDArray[np.intp]
+    members: Group
     density: float
     overlap: float
     malicious: bool
@@ -152,7 +153,7 @@ class TrustRag(Defense):
         groups = [np.flatnonzero(labels == label) for label in (0, 1)]
         return self.drop_clusters([self._judge_cluster(group, similarity, texts) for group in groups], similarity)
 
-    def _judge_cluster(self, members: NDArray[np.intp], similarity: Matrix, texts: list[str]) -> Cluster:
+    def _judge_cluster(self, members: Group, similarity: Matrix, texts: list[str]) -> Cluster:
         """A cluster is malicious if it is dense and its members share wording.
 
         A poison among clean passages shares little wording with them, so a mixed cluster is preserved for stage 2.
@@ -277,7 +278,7 @@ def reference_overlaps(texts: Sequence[str]) -> Matrix:
     return rouge_l(texts, nltk_stems)
 
 
-def density(members: NDArray[np.intp], similarity: Matrix) -> float:
+def density(members: Group, similarity: Matrix) -> float:
     """The mean over all pairs of different members; NaN without a pair."""
     n, inner = len(members), similarity[np.ix_(members, members)]
     return float((inner.sum() - np.trace(inner)) / (n * (n - 1))) if n > 1 else float("nan")
@@ -318,9 +319,7 @@ def reference_filter(
     return _with_two_groups(first, second, similarity, overlaps, threshold, overlap)
 
 
-def _with_a_singleton(
-    first: NDArray[np.intp], second: NDArray[np.intp], similarity: Matrix, threshold: float
-) -> tuple[list[int], Reason]:
+def _with_a_singleton(first: Group, second: Group, similarity: Matrix, threshold: float) -> tuple[list[int], Reason]:
     """The lone passage is kept only beside a dense group that it does not resemble.
 
     Two lone passages are not a dense group: then cluster 0 is kept.
@@ -334,12 +333,7 @@ def _with_a_singleton(
 
 
 def _with_two_groups(
-    first: NDArray[np.intp],
-    second: NDArray[np.intp],
-    similarity: Matrix,
-    overlaps: Matrix,
-    threshold: float,
-    overlap: float,
+    first: Group, second: Group, similarity: Matrix, overlaps: Matrix, threshold: float, overlap: float
 ) -> tuple[list[int], list[Reason]]:
     k = len(similarity)
     looser, denser = sorted((second, first), key=lambda group: density(group, similarity))

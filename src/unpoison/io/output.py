@@ -23,8 +23,8 @@ from unpoison.io.file_rows import MAX_LINE, json_line
 from unpoison.utils.files import Closing, lock_file, named_errors, private, write_file
 
 __all__ = [
-    "Journal", "Writer", "check_output", "check_rows_name", "check_writable", "is_last_line_ended", "read_lines",
-    "read_rows", "write_all", "write_json", "write_rows",
+    "Journal", "Writer", "check_output", "check_rows_name", "check_writable", "each_row", "is_last_line_ended",
+    "read_lines", "read_rows", "write_all", "write_json", "write_rows",
 ]  # fmt: skip
 
 OTHERS = (".parquet", ".csv", ".tsv", ".xlsx", ".html", ".md", ".txt", ".pdf")
@@ -202,15 +202,18 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a file; invalid lines are skipped, and a missing file has none."""
-    rows = []
+    return list(each_row(path))
+
+
+def each_row(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of `read_rows`, one in memory at a time."""
     for _, line in read_lines(path) if path.is_file() else ():
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
-            rows.append(row)
-    return rows
+            yield row
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

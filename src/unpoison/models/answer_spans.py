@@ -179,19 +179,14 @@ def _chunks(sentence: Sentence, question: ParsedQuestion) -> Iterator[AnswerSpan
     """Runs of words that are neither function words nor in the question."""
     fit = 0.6 if question.kind == "thing" else 0.3
     stems = sentence.stems
-    position = 0
-    while position < len(stems):
-        end = position
-        while (
-            end < len(stems)
-            and stems[end] not in STOP_WORDS
-            and stems[end] not in question.content
-            and end - position < 4
-        ):
-            if end > position and sentence.gap(end - 1) not in ("", " "):
+    at = 0
+    while at < len(stems):
+        end = at
+        while end < len(stems) and stems[end] not in STOP_WORDS and stems[end] not in question.content and end - at < 4:
+            if end > at and sentence.gap(end - 1) not in ("", " "):
                 break
             end += 1
-        if end > position:
-            verbal = end - position == 1 and sentence.words[position].endswith(("ing", "ed", "ly"))
-            yield AnswerSpan(position, end, fit / 2 if verbal else fit)
-        position = max(end, position + 1)
+        if end > at:
+            verbal = end - at == 1 and sentence.words[at].endswith(("ing", "ed", "ly"))
+            yield AnswerSpan(at, end, fit / 2 if verbal else fit)
+        at = max(end, at + 1)

@@ -334,7 +334,7 @@ class _File:
         with (
             explain_errors(f"the cache {self}"),
             closing(
-                connect(self._path, _make_table, wait=self.BUSY, application=application, name=str(self), kind=kind)
+                connect(self._path, _make_table, wait=self.BUSY, app_id=application, name=str(self), kind=kind)
             ) as connection,
         ):
             yield connection

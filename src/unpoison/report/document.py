@@ -187,16 +187,9 @@ def document(
         questions: JSON-ready data of the single questions for the page's script; without it no script runs.
     """
     shown = [section for section in sections if not section.empty]
-    script = {} if questions is None else {"script": "report.js"}
+    code = {} if questions is None else {"script": "report.js"}
     return render(
-        "report.html",
-        title=title,
-        sections=shown,
-        facts=facts,
-        lead=lead,
-        warning=warning,
-        questions=questions,
-        **script,
+        "report.html", title=title, sections=shown, facts=facts, lead=lead, warning=warning, questions=questions, **code
     )
 
 

@@ -162,11 +162,7 @@ def _kind(words: str) -> str:
 
 
 def _judge(
-    mine: Sequence[Document],
-    others: Sequence[Document],
-    words: Sequence[_Words],
-    folded: FoldedText,
-    sources: Sources | None,
+    mine: list[Document], others: list[Document], words: list[_Words], folded: FoldedText, sources: Sources | None
 ) -> Change | None:
     """The difference; None if the document is the better version, or the titles distinguish the documents."""
     titles = [FoldedText(side[0].passage.title or "").distinct for side in (mine, others)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from unpoison.errors import clip
 from unpoison.scan import neighbours
 from unpoison.scan.documents import RENAMED, UNNAMED, Document, Probe, Unit, documents_of, probe, units_of
 from unpoison.scan.neighbours import Positions
+from unpoison.utils.files import Spilled
 
 __all__ = ["Groups", "ScanCollection", "collect_documents"]
 
@@ -23,88 +24,80 @@ KEYWORDS = 8
 
 @dataclass(frozen=True)
 class ScanCollection:
-    """The documents of a scan.
+    """The documents of a scan, in little memory.
 
     Attributes:
         documents: The documents.
+        ids: Their names.
         units: Their units, in order.
+        owner: The document of each unit.
         probes: The beginning of each unit as a question, used to look up its neighbours.
         terms: Stem counts of the units.
         notes: Warnings from reading.
     """
 
-    documents: tuple[Document, ...]
-    units: tuple[Unit, ...]
-    probes: tuple[Probe, ...]
+    documents: Sequence[Document]
+    ids: Sequence[str]
+    units: Sequence[Unit]
+    owner: NDArray[np.int32]
+    probes: Sequence[Probe]
     terms: neighbours.Terms
     notes: tuple[str, ...] = ()
-
-    @cached_property
-    def owner(self) -> NDArray[np.int32]:
-        """The document of each unit."""
-        return np.array([unit.document for unit in self.units], np.int32)
-
-    @cached_property
-    def weights(self) -> tuple[Any, NDArray[np.float32]]:
-        """BM25 weights, and the rarity of each stem."""
-        return neighbours.weigh_stems(self.terms.counts)
-
-    @cached_property
-    def texts(self) -> tuple[str, ...]:
-        """The text of each unit."""
-        return tuple(unit.text for unit in self.units)
 
     def question(self, unit: int) -> str:
         """The question generated from a unit: its rarest words, or its probe if it has no words.
 
         With one of its own sentences, every unit would seem to repeat and answer the question.
         """
-        words = neighbours.rarest(self.units[unit].text, KEYWORDS, self.terms.codes, self.weights[1])
+        words = neighbours.rarest(self.units[unit].text, KEYWORDS, self.terms)
         return " ".join(words) or self.probes[unit].question
 
     def has_question(self, unit: int) -> bool:
         """Whether a question can be generated."""
-        return bool(self.terms.counts.indptr[unit + 1] > self.terms.counts.indptr[unit] or self.probes[unit].question)
+        return bool(self.terms.rows[unit].size or self.probes[unit].question)
 
     @cached_property
     def near(self) -> Positions:
         """The nearest units of other documents, best first, -1 for none, shape (units, NEAREST)."""
-        near = np.full((len(self.units), neighbours.NEAREST), -1, np.int32)
-        questions = [each.question for each in self.probes]
-        found = neighbours.by_words(questions, *self.weights, self.terms.codes, own=self.owner, owner=self.owner)
-        for i, units in enumerate(found):
-            near[i, : len(units)] = units
-        return near
+        questions = (each.question for each in self.probes)
+        return neighbours.by_words(questions, self.terms, own=self.owner, owner=self.owner)
 
     @cached_property
     def cosine(self) -> NDArray[np.float32]:
         """TF-IDF cosine of each unit to each neighbour."""
-        return neighbours.likeness(self.near, neighbours.unit_length(self.terms.counts, self.weights[1]))
+        return neighbours.likeness(self.near, self.terms)
 
 
 def collect_documents(values: Iterable[object]) -> ScanCollection:
-    """Read documents: O(n) time and memory for n words in all.
+    """Read documents: O(n) time for n words in all, O(n) memory for n documents.
 
     Raises:
         InputError: A value that is not a document.
     """
-    documents = tuple(documents_of(values))
-    units = tuple(unit for number, document in enumerate(documents) for unit in units_of(document, number))
+    documents, units, ids, owner = Spilled[Document](), Spilled[Unit](), list[str](), array("i")
+    bare, empty, renamed = 0, 0, list[str]()
+    for number, document in enumerate(documents_of(values)):
+        documents.append(document)
+        ids.append(document.id)
+        bare += UNNAMED in document.notes
+        empty += not document.passage.text.strip()
+        renamed += [document.id] if RENAMED in " ".join(document.notes) else []
+        for unit in units_of(document, number):
+            units.append(unit)
+            owner.append(number)
     terms = neighbours.table(unit.text for unit in units)
-    return ScanCollection(documents, units, tuple(map(probe, units)), terms, _notes(documents))
+    notes = _notes(len(documents), bare, empty, renamed)
+    return ScanCollection(documents, ids, units, np.array(owner, np.int32), Spilled(map(probe, units)), terms, notes)
 
 
-def _notes(documents: Sequence[Document]) -> tuple[str, ...]:
-    bare = sum(UNNAMED in document.notes for document in documents)
-    empty = sum(not document.passage.text.strip() for document in documents)
+def _notes(documents: int, bare: int, empty: int, renamed: Sequence[str]) -> tuple[str, ...]:
     notes = list[str]()
-    if len(documents) == 1:
+    if documents == 1:
         notes.append("there is only one document: it was checked without a comparison")
     if bare:
-        notes.append(f"{bare:,} of {len(documents):,} documents have no id and are named by a hash of their text")
+        notes.append(f"{bare:,} of {documents:,} documents have no id and are named by a hash of their text")
     if empty:
         notes.append(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty")
-    renamed = [document.id for document in documents if RENAMED in " ".join(document.notes)]
     if renamed:
         named = f"{clip(renamed[0])}{f' and {len(renamed) - 1:,} more' if len(renamed) > 1 else ''}"
         notes.append(f"some ids are duplicates; quarantine them by their names here: {named}")

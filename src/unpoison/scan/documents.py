@@ -17,6 +17,7 @@ from unpoison.scan.parts import COVERT, FOLDED, NOTHING, FileReading, Part
 from unpoison.scan.web_page import concealed_texts
 from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
+from unpoison.utils.files import Spilled
 
 __all__ = ["UNNAMED", "Document", "Probe", "Unit", "UnreadDocument", "content_name", "documents_of", "moment", "probe",
            "units_of"]  # fmt: skip
@@ -157,7 +158,7 @@ def documents_of(values: Iterable[object]) -> Iterator[Document]:
     """
     if isinstance(values, (str, bytes, Mapping)):
         raise InputError(f"documents must be a list of documents, got {clip(values)}; wrap it in a list")
-    documents = [Document.of(value, position) for position, value in enumerate(values)]
+    documents = Spilled(Document.of(value, position) for position, value in enumerate(values))
     ids, taken = Counter(document.id for document in documents), Counter[str]()
     for document in documents:
         yield document if ids[document.id] == 1 else _told_apart(document, taken)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,10 +21,10 @@ from unpoison.defenses.guard.guard import Guard
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.injections import DETECTOR, Injection
 from unpoison.injections.imperatives import Imperative
-from unpoison.io.output import Journal, read_rows
+from unpoison.io.output import Journal, each_row
 from unpoison.scan.documents import Unit
 from unpoison.scan.signs import Strengths, details, invention_odds, strengths
-from unpoison.utils.files import write_file
+from unpoison.utils.files import Spilled, write_file
 from unpoison.utils.processes import process_map
 
 __all__ = ["Engine", "Look", "LookedAt", "ScanQuestion", "look_at", "read_seen", "screen_questions", "write_seen"]
@@ -108,19 +109,30 @@ def look_at(units: Iterable[LookedAt], engine: Engine, progress: Callable[[int],
     if engine.progress is None:
         yield from _over_processes(work, units, engine, progress)
         return
-    every = list(units)
-    keys = [_key(one, engine.defense) for one in every]
-    known = {row["key"]: _look_of(row["look"]) for row in read_rows(engine.progress) if row.keys() == {"key", "look"}}
-    found = _over_processes(work, (one for key, one in zip(keys, every) if key not in known), engine, progress)
+    looks, places, waiting = Spilled[Look](), dict[str, int](), deque[str]()
+    for row in each_row(engine.progress):
+        if row.keys() == {"key", "look"}:
+            places[row["key"]] = len(looks)
+            looks.append(_look_of(row["look"]))
+
+    def known() -> Iterator[Look]:
+        """The looks of a killed scan that come before the next new one."""
+        while waiting and waiting[0] in places:
+            progress(1)
+            yield looks[places[waiting.popleft()]]
+
+    def new() -> Iterator[LookedAt]:
+        for one in units:
+            waiting.append(_key(one, engine.defense))
+            if waiting[-1] not in places:
+                yield one
+
     with Journal(engine.progress, private_file=True, exclusive=True) as journal:
-        for key in keys:
-            look = known.get(key)
-            if look is None:
-                look = next(found)
-                journal.append({"key": key, "look": look})
-            else:
-                progress(1)
+        for look in _over_processes(work, new(), engine, progress):
+            yield from known()
+            journal.append({"key": waiting.popleft(), "look": look})
             yield look
+        yield from known()
 
 
 def _key(one: LookedAt, defense: str) -> str:
@@ -170,7 +182,7 @@ Row = tuple[str, list[str]]
 
 
 def screen_questions(
-    questions: Iterable[ScanQuestion], texts: Sequence[str], engine: Engine, progress: Callable[[int], None]
+    questions: Iterable[ScanQuestion], units: Sequence[Unit], engine: Engine, progress: Callable[[int], None]
 ) -> Iterator[list[float]]:
     """The probabilities of poison of each question's units, in order; an empty list if screening failed.
 
@@ -181,7 +193,7 @@ def screen_questions(
         OptionError: The defense cannot be created.
     """
     _defense(engine.defense)  # reports errors before a process starts
-    rows = ((one.text, [texts[i] for i in one.units]) for one in questions)
+    rows = ((one.text, [units[i].text for i in one.units]) for one in questions)
     yield from _over_processes(partial(_screen, engine.defense), rows, engine, progress)
 
 

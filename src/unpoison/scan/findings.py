@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from unpoison.core.verdicts import Span
 from unpoison.errors import clip
-from unpoison.injections import Injection
 from unpoison.injections.imperatives import VOUCHES
 from unpoison.scan.changed import Change
 from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Document, Unit
+from unpoison.scan.engine import Look
 from unpoison.scan.parts import COVERT
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.sources.allow import text_hash
+from unpoison.utils.files import Spilled
 from unpoison.utils.plain_text import excerpt
 
 __all__ = ["Finding", "Scan", "ScanEvidence", "findings"]
@@ -89,7 +90,7 @@ class Scan:
         notes: Warnings about the scan as a whole.
     """
 
-    findings: tuple[Finding, ...]
+    findings: Sequence[Finding]
     documents: int
     notes: tuple[str, ...] = ()
 
@@ -131,7 +132,7 @@ class ScanEvidence:
         screening_odds: Scores of the defense.
         signs: The features behind `claimed`, by unit and `COLUMNS`.
         claimed, hidden, suspicion: Probabilities by unit.
-        orders: The likeliest injection of each unit.
+        looks: What each unit says by itself.
         strange: Unusual imperatives.
         changed: Numbers and names that differ from a near-copy's, by unit.
         withheld: Number of documents with such differences that come from a template and are not reported.
@@ -142,7 +143,7 @@ class ScanEvidence:
     screening_odds: ScreeningOdds
     signs: NDArray[np.float64]
     claimed: NDArray[np.float64]
-    orders: list[Injection]
+    looks: Sequence[Look]
     strange: Imperatives
     hidden: NDArray[np.float64]
     suspicion: NDArray[np.float64]
@@ -154,37 +155,34 @@ class ScanEvidence:
 
 def findings(
     collection: ScanCollection, evidence: ScanEvidence, chosen: NDArray[np.bool_], threshold: float
-) -> tuple[Finding, ...]:
+) -> Sequence[Finding]:
     """One finding for each chosen document, most suspicious first; ties in the documents' order."""
     last = np.searchsorted(collection.owner, np.arange(len(collection.documents)), side="right")
     members = dict[str, list[str]]()
     for number, name in evidence.groups.items():
-        members.setdefault(name, []).append(collection.documents[number].id)
-    by_document, start = list[Finding](), 0
+        members.setdefault(name, []).append(collection.ids[number])
+    by_document, start = Spilled[Finding](), 0
     for number, end in enumerate(last.tolist()):
         if chosen[number]:
-            by_document.append(_make_finding(collection, evidence, number, range(start, end), threshold, members))
+            group = members.get(evidence.groups.get(number, ""), [])
+            by_document.append(_make_finding(collection, evidence, number, range(start, end), threshold, group))
         start = end
-    return tuple(sorted(by_document, key=lambda finding: -finding.suspicion))
+    suspicion = np.array([finding.suspicion for finding in by_document])
+    return Spilled(by_document[i] for i in np.argsort(-suspicion, kind="stable").tolist())
 
 
 def _make_finding(
-    collection: ScanCollection,
-    evidence: ScanEvidence,
-    number: int,
-    units: range,
-    threshold: float,
-    members: dict[str, list[str]],
+    collection: ScanCollection, evidence: ScanEvidence, number: int, units: range, threshold: float, members: list[str]
 ) -> Finding:
     document, group = collection.documents[number], evidence.groups.get(number)
     suspicion = round(float(evidence.suspicion[units.start : units.stop].max(initial=0.0)), 4)
     spans, weighted_reasons = list[Span](), list[tuple[float, str]]()
     for unit in units:
         if evidence.suspicion[unit] >= min(WORTH_NAMING, suspicion):
-            for weight, reason, span in _reasons(collection, evidence, unit):
+            for weight, reason, span in _reasons(collection, document, evidence, unit):
                 weighted_reasons.append((weight, reason))
                 spans += [Span(*span, round(weight, 4), reason)] if span is not None and span[0] < span[1] else []
-    together = [name for name in members.get(group or "", ()) if name != document.id]
+    together = [name for name in members if name != document.id]
     if together:
         weighted_reasons.append((WORTH_NAMING, f"it belongs together with {_join_names(together)}"))
     reasons = dict.fromkeys(reason for _, reason in sorted(weighted_reasons, key=lambda item: -item[0]))
@@ -210,18 +208,17 @@ def _nothing(document: Document) -> str:
 
 
 def _reasons(
-    collection: ScanCollection, evidence: ScanEvidence, unit: int
+    collection: ScanCollection, document: Document, evidence: ScanEvidence, unit: int
 ) -> list[tuple[float, str, tuple[int, int] | None]]:
     """Weight, wording with the place, and region (in the caller's text, if it stands there) of the evidence."""
     piece = collection.units[unit]
-    document = collection.documents[piece.document]
     found = list[tuple[float, str, tuple[int, int] | None]]()
 
     def add(weight: float, reason: str, words: str, region: tuple[int, int] | None = None) -> None:
         span, place = _place(document, piece, words, region)
         found.append((weight, f"{reason} ({place})" if place else reason, span))
 
-    claimed, order = float(evidence.claimed[unit]), evidence.orders[unit]
+    claimed, order = float(evidence.claimed[unit]), evidence.looks[unit].order
     if claimed >= WORTH_NAMING:
         add(claimed, _claim(collection, evidence, unit), "" if not piece.concealed else piece.body)
         question = collection.probes[unit]
@@ -284,7 +281,7 @@ def _neighbours(collection: ScanCollection, evidence: ScanEvidence, number: int,
     group = evidence.groups.get(number)
     near = dict.fromkeys(int(collection.owner[i]) for i in collection.near[unit] if i >= 0)
     outside = [document for document in near if group is None or evidence.groups.get(document) != group]
-    return tuple(collection.documents[document].id for document in outside[:NAMED])
+    return tuple(collection.ids[document] for document in outside[:NAMED])
 
 
 def _join_names(names: list[str]) -> str:

@@ -1,14 +1,16 @@
 """Nearest units, by the rare words of a question generated from each.
 
-Units are rows of a sparse table of hashed stems, so no vocabulary is needed.
+Units are rows of a table of hashed stems, so no vocabulary is needed; a large table stands in a file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -16,10 +18,9 @@ from numpy.typing import NDArray
 
 from unpoison.text.analysis import english_stem
 from unpoison.text.tokens import ENGLISH_318
+from unpoison.utils.files import Spilled
 
-__all__ = [
-    "NEAREST", "Terms", "by_words", "likeness", "rarest", "stem_codes", "table", "unit_length", "weigh_stems",
-]  # fmt: skip
+__all__ = ["NEAREST", "Positions", "Terms", "by_words", "likeness", "rarest", "stem_codes", "table"]
 
 TOKEN = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\w\s]")
 
@@ -30,41 +31,79 @@ K1, B = 1.5, 0.75
 """BM25 parameters."""
 
 
-class Terms(NamedTuple):
-    """Stem counts of texts.
+@dataclass(frozen=True)
+class Terms:
+    """Stem counts of n texts.
 
     Attributes:
-        counts: Shape (n, stems), sparse float32.
-        codes: The code of each column, ascending.
+        rows: The codes of the stems of each text, ascending, and their counts, shape (2, stems of the text).
+        codes: The codes of all stems, ascending, shape (stems,).
+        holders: The number of texts that hold each, shape (stems,).
+        words: Mean number of words of a text.
     """
 
-    counts: Any
+    rows: Sequence[NDArray[np.int32]]
     codes: NDArray[np.int32]
+    holders: NDArray[np.int32]
+    words: float
+
+    @cached_property
+    def rarity(self) -> NDArray[np.float32]:
+        """Of each stem, shape (stems,)."""
+        odds = 1 + (len(self.rows) - self.holders + 0.5) / (self.holders + 0.5)
+        return np.asarray(np.log(odds), np.float32)
+
+    def columns(self, codes: NDArray[np.int32]) -> NDArray[np.intp]:
+        """The place of each code among those of the stems, -1 for an unknown one."""
+        if not len(self.codes):
+            return np.full(len(codes), -1)
+        place = np.searchsorted(self.codes, codes)
+        return np.where(self.codes.take(place, mode="clip") == codes, place, -1)
+
+    def counts(self, rows: Sequence[NDArray[np.int32]]) -> Any:
+        """Counts of these stems in some texts, sparse, shape (texts, stems)."""
+        from scipy.sparse import csr_array
+
+        code, count = np.concatenate([np.zeros((2, 0), np.int32), *rows], axis=1)
+        column = np.searchsorted(self.codes, code).astype(np.int32)
+        ends = np.cumsum([0, *(row.shape[1] for row in rows)])
+        return csr_array((count.astype(np.float32), column, ends), shape=(len(rows), len(self.codes)))
+
+    def weights(self, rows: Sequence[NDArray[np.int32]]) -> Any:
+        """The BM25 weight of each stem in some texts."""
+        counts = self.counts(rows)
+        length = np.asarray(counts.sum(axis=1)).ravel()
+        saturation = K1 * (1 - B + B * length / max(self.words, 1.0))
+        row = np.repeat(saturation.astype(np.float32), np.diff(counts.indptr))
+        counts.data = counts.data / (counts.data + row) * self.rarity[counts.indices]
+        return counts
+
+    def unit_length(self, rows: Sequence[NDArray[np.int32]]) -> Any:
+        """TF-IDF rows of unit length."""
+        counts = self.counts(rows)
+        data = (1 + np.log(counts.data)) * self.rarity[counts.indices]
+        squares = np.add.reduceat(np.append(data**2, 0), counts.indptr[:-1]) if len(rows) else np.zeros(0)
+        squares = np.where(np.diff(counts.indptr) > 0, squares, 1.0)
+        counts.data = (data / np.repeat(np.sqrt(squares), np.diff(counts.indptr))).astype(np.float32)
+        return counts
 
 
-def table(texts: Iterable[str], codes: NDArray[np.int32] | None = None) -> Terms:
-    """Count stems: O(n) time and memory for n words.
-
-    Args:
-        texts: Canonical texts.
-        codes: The stems to count, in this order; by default all that occur.
-    """
-    from scipy.sparse import csr_array
-
-    counts, all_codes, sizes = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)], [0]
+def table(texts: Iterable[str]) -> Terms:
+    """Count the stems of canonical texts: O(n) time for n words; the counts stand in a file if they are many."""
+    rows, holders, words = Spilled[NDArray[np.int32]](), np.zeros(CODES, np.int32), 0
     for text in texts:
-        code, count = np.unique(np.array(stem_codes(text), np.int32), return_counts=True)
-        if codes is not None:
-            wanted = np.isin(code, codes)
-            code, count = code[wanted], count[wanted]
-        all_codes.append(code)
-        counts.append(count.astype(np.float32))
-        sizes.append(code.size)
-    every = np.concatenate(all_codes)
-    columns = np.unique(every) if codes is None else codes
-    positions = np.searchsorted(columns, every).astype(np.int32)
-    data = (np.concatenate(counts), positions, np.cumsum(sizes).astype(np.int64))
-    return Terms(csr_array(data, shape=(len(sizes) - 1, len(columns))), columns)
+        row = _counted(text)
+        rows.append(row)
+        holders[row[0]] += 1
+        words += int(row[1].sum())
+    codes = np.flatnonzero(holders).astype(np.int32)
+    return Terms(rows, codes, holders[codes], words / max(len(rows), 1))
+
+
+def _counted(text: str) -> NDArray[np.int32]:
+    """A row of `Terms`."""
+    found = sorted(Counter(stem_codes(text)).items())
+    return np.array(found, np.int32).reshape(-1, 2).T
 
 
 def stem_codes(text: str) -> list[int]:
@@ -84,54 +123,27 @@ def _code(token: str) -> int:
     return crc32(english_stem(lowered).encode("utf-8", "surrogatepass")) % CODES
 
 
-def rarest(text: str, count: int, codes: NDArray[np.int32], rarity: NDArray[np.float32]) -> list[str]:
+def rarest(text: str, count: int, terms: Terms) -> list[str]:
     """The words with the rarest stems of a collection, in the order of the text; ties go to the earlier word.
 
     Args:
         text: The canonical text.
         count: Maximum number of words.
-        codes: Codes of the collection's stems, ascending, shape (stems,).
-        rarity: Rarity of each stem, shape (stems,).
+        terms: Stems of the collection.
     """
-    if not len(codes):
+    if not len(terms.codes):
         return []
     words = dict[int, str]()
     for token in dict.fromkeys(TOKEN.findall(text)):
         words.setdefault(_code(token[:MAX_TOKEN]), token)
-    word_codes = np.array(list(words), np.int32)
-    column = np.minimum(np.searchsorted(codes, word_codes), len(codes) - 1)
-    score = np.where(codes[column] == word_codes, rarity[column], -1.0)
+    columns = terms.columns(np.array(list(words), np.int32))
+    score = np.where(columns >= 0, terms.rarity[columns], -1.0)
     best = np.argsort(-score, kind="stable")[:count]
     spelled = list(words.values())
     return [spelled[i] for i in np.sort(best) if score[i] >= 0]
 
 
-def weigh_stems(counts: Any) -> tuple[Any, NDArray[np.float32]]:
-    """The BM25 weight of each stem in each text, and the rarity of each stem, shape (stems,)."""
-    holders = np.bincount(counts.indices, minlength=counts.shape[1])
-    n = counts.shape[0]
-    rarity = np.log(1 + (n - holders + 0.5) / (holders + 0.5)).astype(np.float32)
-    length = np.asarray(counts.sum(axis=1)).ravel()
-    saturation = K1 * (1 - B + B * length / max(float(length.mean()) if n else 0.0, 1.0))
-    row = np.repeat(saturation.astype(np.float32), np.diff(counts.indptr))
-    return _with_data(counts, counts.data / (counts.data + row) * rarity[counts.indices]), rarity
-
-
-def _with_data(counts: Any, data: NDArray[np.float32]) -> Any:
-    """Other numbers in the same places of a table, whose indices are shared, not copied."""
-    return type(counts)((data, counts.indices, counts.indptr), shape=counts.shape)
-
-
-def unit_length(counts: Any, rarity: NDArray[np.float32]) -> Any:
-    """TF-IDF rows of unit length."""
-    data = (1 + np.log(counts.data)) * rarity[counts.indices]
-    squares = np.add.reduceat(np.append(data**2, 0), counts.indptr[:-1]) if counts.shape[0] else np.zeros(0)
-    squares = np.where(np.diff(counts.indptr) > 0, squares, 1.0)
-    return _with_data(counts, (data / np.repeat(np.sqrt(squares), np.diff(counts.indptr))).astype(np.float32))
-
-
 Positions = NDArray[np.int32]
-Matrix = NDArray[np.float32]
 
 NEAREST = 9
 """Neighbours of a unit; with the unit itself ten, a usual retrieval."""
@@ -145,58 +157,59 @@ HOLDERS = 1_500
 BLOCK = 256
 """Questions per batch."""
 
+UNITS = 2**13
+"""Units per batch: some 50 MiB of weights."""
+
 
 def by_words(
-    questions: Sequence[str],
-    weights: Any,
-    rarity: NDArray[np.float32],
-    codes: NDArray[np.int32],
-    own: NDArray[np.int32] | None = None,
-    owner: NDArray[np.int32] | None = None,
-) -> Iterator[Positions]:
-    """The best units for each question by BM25, at most `NEAREST`, without units of the question's own document.
+    questions: Iterable[str], terms: Terms, own: NDArray[np.int32] | None = None, owner: NDArray[np.int32] | None = None
+) -> Positions:
+    """The best units for each question by BM25, best first, without units of the question's own document.
 
     Args:
         questions: q texts.
-        weights: BM25 weights of n units, shape (n, stems), sparse.
-        rarity: Rarity of each stem, shape (stems,).
-        codes: Code of each stem, shape (stems,).
+        terms: Stems of n units.
         own: The document that each question was generated from; None for other questions.
         owner: The document of each unit, with `own`.
 
-    Complexity: O(q) time for questions of at most `TERMS` stems that at most `HOLDERS` units hold; O(n) memory.
+    Returns:
+        Shape (q, `NEAREST`), -1 for none.
+
+    Complexity: O(q) time for questions of at most `TERMS` stems that at most `HOLDERS` units hold; O(q) memory.
     """
-    offered = weights.T.tocsr()
-    holders = np.diff(offered.indptr)
-    for start in range(0, len(questions), BLOCK):
-        queries = _query_rows(questions[start : start + BLOCK], rarity, codes, holders)
-        scores = (queries @ offered).tocsr()
-        for i in range(scores.shape[0]):
-            units, score = _row(scores, i)
-            if own is not None and owner is not None:
-                foreign = owner[units] != own[start + i]
-                units, score = units[foreign], score[foreign]
-            yield _best(units, score, NEAREST)
+    wanted = _query_rows(questions, terms)
+    near = np.full((wanted.shape[0], NEAREST), -1, np.int32)
+    best = np.zeros(near.shape)
+    for first in range(0, len(terms.rows), UNITS):
+        offered = terms.weights(terms.rows[first : first + UNITS]).T.tocsr()
+        for start in range(0, len(near), BLOCK):
+            scores = (wanted[start : start + BLOCK] @ offered).tocsr()
+            for i in range(start, start + scores.shape[0]):
+                units, score = _row(scores, i - start)
+                if not len(units):
+                    continue
+                units = units + first
+                if own is not None and owner is not None:
+                    foreign = owner[units] != own[i]
+                    units, score = units[foreign], score[foreign]
+                held = near[i] >= 0
+                units, score = np.append(near[i][held], units), np.append(best[i][held], score)
+                order = _best(units, score, NEAREST)
+                near[i, : len(order)], best[i, : len(order)] = units[order], score[order]
+    return near
 
 
-def _query_rows(
-    questions: Sequence[str], rarity: NDArray[np.float32], codes: NDArray[np.int32], holders: NDArray[Any]
-) -> Any:
+def _query_rows(questions: Iterable[str], terms: Terms) -> Any:
     """Indicator rows of the rarest stems of each question."""
-    from scipy.sparse import csr_array
-
-    counts = table(questions, codes).counts
-    kept, sizes = list[NDArray[np.int32]](), [0]
-    for i in range(counts.shape[0]):
-        stems = counts.indices[counts.indptr[i] : counts.indptr[i + 1]]
-        stems = stems[holders[stems] > 0]
-        rare = stems[np.lexsort((stems, -rarity[stems]))][:TERMS]
-        usual = holders[rare] > HOLDERS
-        rare = rare[:2] if usual.all() else rare[~usual]
-        kept.append(np.sort(rare))
-        sizes.append(rare.size)
-    columns = np.concatenate([np.zeros(0, np.int32), *kept])
-    return csr_array((np.ones(columns.size, np.float32), columns, np.cumsum(sizes)), shape=counts.shape)
+    rows = list[NDArray[np.int32]]()
+    for question in questions:
+        stems = terms.columns(_counted(question)[0])
+        stems = stems[stems >= 0]
+        rare = stems[np.lexsort((stems, -terms.rarity[stems]))][:TERMS]
+        usual = terms.holders[rare] > HOLDERS
+        codes = np.sort(terms.codes[rare[:2] if usual.all() else rare[~usual]])
+        rows.append(np.stack([codes, np.ones_like(codes)]))
+    return terms.counts(rows)
 
 
 def _row(scores: Any, i: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -204,23 +217,24 @@ def _row(scores: Any, i: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return scores.indices[cells], scores.data[cells]
 
 
-def _best(units: NDArray[Any], score: NDArray[Any], count: int) -> Positions:
-    """The best units; ties, up to rounding, go to the earlier unit."""
-    rounded = np.round(score.astype(np.float64), 4)
+def _best(units: NDArray[Any], score: NDArray[Any], count: int) -> NDArray[np.intp]:
+    """Places of the best units; ties, up to rounding, go to the earlier unit."""
+    rounded, some = np.round(score.astype(np.float64), 4), np.arange(len(units))
     if len(units) > 4 * count:
         near = np.argpartition(-rounded, count - 1)[:count]
-        near = np.flatnonzero(rounded >= rounded[near].min())
-        units, rounded = units[near], rounded[near]
-    return np.asarray(units[np.lexsort((units, -rounded))][:count], np.int32)
+        some = np.flatnonzero(rounded >= rounded[near].min())
+    return np.asarray(some[np.lexsort((units[some], -rounded[some]))][:count])
 
 
-def likeness(near: Positions, rows: Any) -> NDArray[np.float32]:
+def likeness(near: Positions, terms: Terms) -> NDArray[np.float32]:
     """TF-IDF cosine of each unit to its neighbours, shape of `near`. O(n) time, one block in memory at a time."""
     cosines = np.zeros(near.shape, np.float32)
     width = near.shape[1]
     for start in range(0, len(near), BLOCK):
         some = near[start : start + BLOCK]
-        own = rows[np.repeat(np.arange(start, start + len(some)), width)]
-        products = own.multiply(rows[np.maximum(some, 0).ravel()]).sum(axis=1)
+        held, places = np.unique(np.maximum(some, 0).ravel(), return_inverse=True)
+        own = terms.unit_length(terms.rows[start : start + len(some)])[np.repeat(np.arange(len(some)), width)]
+        theirs = terms.unit_length([terms.rows[i] for i in held.tolist()])[places]
+        products = own.multiply(theirs).sum(axis=1)
         cosines[start : start + len(some)] = np.where(some >= 0, np.asarray(products).reshape(some.shape), 0)
     return cosines

@@ -35,6 +35,7 @@ from unpoison.scan.signs import (
 )
 from unpoison.sources.sources import Sources
 from unpoison.utils.checks import within
+from unpoison.utils.files import Spilled
 from unpoison.utils.plain_text import count_noun
 
 __all__ = ["judge_documents", "scan"]
@@ -77,8 +78,10 @@ class HidingShares:
             reference: The documents that define what is usual, shape (documents,).
         """
         kinds = (*HIDING_STRENGTH, "messages")
-        hiding = {kind: {unit.document for unit in units if getattr(unit.hidden, kind)} for kind in kinds}
-        hiding |= {kind: {unit.document for unit in units if unit.concealed == kind} for kind in (FOLDED, COVERT)}
+        hiding = {kind: set[int]() for kind in (*kinds, FOLDED, COVERT, "")}
+        for unit in units:
+            for kind in (unit.concealed, *(kind for kind in kinds if getattr(unit.hidden, kind))):
+                hiding[kind].add(unit.document)
         size = max(int(reference.sum()), MIN_DOCUMENTS)
         return cls({kind: max(sum(reference[i] for i in those) - 1, 0) / size for kind, those in hiding.items()})
 
@@ -171,7 +174,7 @@ def scan(
         OptionError: A threshold out of its range, or an unusable policy.
         WorkerError: A worker died.
 
-    Complexity: O(n) time and memory for n words.
+    Complexity: O(n) time for n words, O(n) memory for n documents: their texts stand in temporary files.
     """
     within("threshold", threshold, 0.0, 1.0)
     known = Sources.of(sources)
@@ -211,15 +214,13 @@ def judge_documents(
     counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
     looks = _looks(collection, _asking(collection, wanted), counted, engine, progress)
     screened, failed = _screened(collection, looks, usual[collection.owner], engine, progress)
-    unit_signs, odds = screened.signs, claims(screened.signs, screened.reference)
-    screening_odds = screened.odds
+    odds = claims(screened.signs, screened.reference)
     shares = HidingShares.among(units, usual)
-    orders = [look.order for look in looks]
-    strange = imperative_signs(units, [look.strengths for look in looks], usual)
+    strange = imperative_signs(collection.owner, [look.strengths for look in looks], usual)
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
     named, settled = _allowed(collection, sources)
     claimed[named] = 0.0
-    likely = np.array([likeliest.probability for likeliest in orders])
+    likely = np.array([look.order.probability for look in looks])
     ordered = injection_suspicion(likely, int(usual.sum()))
     strange = replace(strange, probability=supported(strange.probability, np.maximum(likely, claimed)))
     _claim_covertly(collection, claimed, shares)
@@ -234,28 +235,19 @@ def judge_documents(
     _join_questions(collection, suspicion, groups)
     for unit, change in changed.items():
         suspicion[unit] = max(suspicion[unit], change.suspicion)
+    related = groups.names()
     return ScanEvidence(
-        screening_odds,
-        unit_signs,
-        claimed,
-        orders,
-        strange,
-        hidden,
-        suspicion,
-        changed,
-        withheld,
-        groups.names(),
-        failed,
+        screened.odds, screened.signs, claimed, looks, strange, hidden, suspicion, changed, withheld, related, failed
     )
 
 
 def _claim_covertly(collection: ScanCollection, claimed: NDArray[np.float64], shares: HidingShares) -> None:
     """Raise the claims of units that nobody can see, and that say something on the subject of their document."""
-    beside = ""
+    beside, document = "", -1
     for number, unit in enumerate(collection.units):
+        beside, document = beside if unit.document == document else "", unit.document
         if not unit.concealed:
-            before = collection.units[number - 1] if number else unit
-            beside = f"{beside if before.document == unit.document and number else ''}\n{unit.text}"
+            beside += f"\n{unit.text}"
         elif unit.concealed == COVERT and states_something(unit.body, beside):
             claimed[number] = max(claimed[number], STATED * shares.weight(COVERT))
 
@@ -265,12 +257,11 @@ def _allowed(collection: ScanCollection, sources: Sources | None) -> tuple[NDArr
 
     The first are exempt from the style check; the second are never flagged.
     """
-    passages = [document.passage for document in collection.documents] if sources is not None else []
-    named = np.array([sources is not None and sources.allowed.matches(passage) for passage in passages], bool)
-    settled = np.array([sources is not None and sources.allowed.holds_text(passage.text) for passage in passages], bool)
-    if not len(passages):
+    if sources is None or not len(collection.units):
         return (np.zeros(len(collection.units), bool),) * 2
-    return named[collection.owner], settled[collection.owner]
+    passages, allowed = (document.passage for document in collection.documents), sources.allowed
+    told = np.array([(allowed.matches(passage), allowed.holds_text(passage.text)) for passage in passages], bool)
+    return told[collection.owner, 0], told[collection.owner, 1]
 
 
 def _asking(collection: ScanCollection, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -288,13 +279,13 @@ def _looks(
     counted: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
-) -> list[Look]:
+) -> Sequence[Look]:
     """What each unit says by itself."""
     units = (
         LookedAt(unit, collection.question(i) if asking[i] else None, bool(counted[i]))
         for i, unit in enumerate(collection.units)
     )
-    return list(look_at(units, engine, _counter("reading", len(collection.units), progress)))
+    return Spilled(look_at(units, engine, _counter("reading", len(collection.units), progress)))
 
 
 class _Screened(NamedTuple):
@@ -333,7 +324,7 @@ def _screened(
         asked = asked[np.isin(asked, asked[:: len(asked) // SAMPLE]) | reached[asked]]
     neighbours = [(i, *(j for j in collection.near[i].tolist() if j >= 0)) for i in asked.tolist()]
     questions = (ScanQuestion(collection.question(some[0]), some) for some in neighbours)
-    found = screen_questions(questions, collection.texts, engine, _counter("screening", len(asked), progress))
+    found = screen_questions(questions, collection.units, engine, _counter("screening", len(asked), progress))
     for some, probabilities in zip(neighbours, found):
         failed += not probabilities
         odds.add(some, probabilities)

@@ -319,7 +319,7 @@ class Imperatives:
 
 
 def imperative_signs(
-    units: Sequence[Unit], unit_strengths: Sequence[Strengths], reference: NDArray[np.bool_]
+    owner: NDArray[np.int32], unit_strengths: Sequence[Strengths], reference: NDArray[np.bool_]
 ) -> Imperatives:
     """How unusual the imperatives of each unit are among the documents.
 
@@ -328,15 +328,14 @@ def imperative_signs(
     0.5 or more.
 
     Args:
-        units: n units.
+        owner: The document of each of n units.
         unit_strengths: The `strengths` of each unit.
         reference: The documents that define what is usual, shape (documents,).
 
     Complexity: O(n log n) time, O(n) memory.
     """
-    owner = np.array([unit.document for unit in units], np.intp)
-    rarest, custom = np.ones(len(units)), np.zeros(len(units))
-    strangest = list[Imperative | None]([None] * len(units))
+    rarest, custom = np.ones(len(owner)), np.zeros(len(owner))
+    strangest = list[Imperative | None]([None] * len(owner))
     for form in sorted({form for own in unit_strengths for form in own}):
         strength = np.array([own[form][0] if form in own else -np.inf for own in unit_strengths])
         holders = len(np.unique(owner[reference[owner] & (strength > -np.inf)]))
@@ -399,11 +398,7 @@ def strengths(unit: Unit, order: Injection) -> Strengths:
 
 
 def _share_above(
-    strength: NDArray[np.float64],
-    owner: NDArray[np.intp],
-    reference: NDArray[np.bool_],
-    prior: float = 0.0,
-    documents: float = 0.0,
+    strength: Matrix, owner: NDArray[np.int32], reference: NDArray[np.bool_], prior: float = 0, documents: float = 0
 ) -> NDArray[np.float64]:
     """The share of the other reference documents that hold a unit at least as strong, shape of `strength`."""
     most = np.full(len(reference), -np.inf)

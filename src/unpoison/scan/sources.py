@@ -21,6 +21,7 @@ from unpoison.scan.other_files import advice
 from unpoison.scan.parts import COVERT, FOLDED, FileText
 from unpoison.scan.stores import refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
+from unpoison.utils.files import Spilled
 from unpoison.utils.plain_text import count_noun, excerpt
 
 __all__ = ["all_documents", "describe_source", "folder_documents", "read_documents"]
@@ -49,7 +50,7 @@ def read_documents(
 
 def all_documents(
     source: str, say: Callable[[str], None], ignore: Sequence[str] = (), *, named: int = 5
-) -> tuple[list[Document], list[UnreadDocument]]:
+) -> tuple[Sequence[Document], list[UnreadDocument]]:
     """The documents of a source and what was not read, of which `say` is told the first `named`.
 
     Raises:
@@ -62,7 +63,7 @@ def all_documents(
         if len(failures) <= named:
             say(f"{name}: {failure.location}: {failure.error}")
 
-    documents = list(read_documents(source, failed, ignore))
+    documents = Spilled(read_documents(source, failed, ignore))
     if len(failures) > named:
         say(f"{name}: and {len(failures) - named:,} more were not read")
     if not documents and failures:

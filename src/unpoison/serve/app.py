@@ -96,13 +96,9 @@ def create_app(
     app.include_router(routes.router)
     app.include_router(page_router)
     watched = rerank.PATHS if on_poison == "monitor" else ()
+    root = _normalize_root(root_path)
     app.add_middleware(
-        RequestMiddleware,
-        bounds=limits,
-        metrics=metrics,
-        admission=admission,
-        root=_normalize_root(root_path),
-        watched=watched,
+        RequestMiddleware, bounds=limits, metrics=metrics, admission=admission, root=root, watched=watched
     )
     return app
 

@@ -170,7 +170,7 @@ class History(Connected):
 
     def _connect(self) -> sqlite3.Connection:
         return connect(
-            self.path, _make_tables, wait=BUSY, application=APPLICATION, name=self._address, kind="history of sources"
+            self.path, _make_tables, wait=BUSY, app_id=APPLICATION, name=self._address, kind="history of sources"
         )
 
     def _translate_errors(self) -> AbstractContextManager[None]:

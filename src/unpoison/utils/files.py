@@ -1,19 +1,23 @@
-"""Files: closed by "with", with mode 600, locked (the system releases locks of a process), replaced whole; YAML."""
+"""Files: closed by "with", with mode 600, locked (the system releases locks of a process), replaced; lists; YAML."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import pickle  # noqa: TID251  for a file without a name, which nobody else can write
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from operator import eq
 from pathlib import Path
-from typing import Any, Self
+from tempfile import SpooledTemporaryFile
+from typing import Any, Self, TypeVar, overload
 from uuid import uuid4
 
 import yaml
 
 from unpoison.errors import InputError, clip
 
-__all__ = ["Closing", "hold_lock", "load_yaml", "lock_file", "named_errors", "private", "write_file"]
+__all__ = ["Closing", "Spilled", "hold_lock", "load_yaml", "lock_file", "named_errors", "private", "write_file"]
 
 
 class Closing:
@@ -29,6 +33,63 @@ class Closing:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+T = TypeVar("T")
+
+MAX_HELD = 4 * 2**20
+"""Bytes of a list of `Spilled` that are held in memory."""
+
+
+class Spilled(Sequence[T]):
+    """A list of any length in little memory: beyond `MAX_HELD` its items stand in a nameless temporary file.
+
+    Each access makes a new object; what cannot be pickled is held as it is. Not for two threads at once.
+    """
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._file = SpooledTemporaryFile(MAX_HELD)  # noqa: SIM115  closed with this object
+        self._ends, self._odd = array("q", [0]), dict[int, T]()
+        for item in items:
+            self.append(item)
+
+    def append(self, item: T) -> None:
+        """Add an item."""
+        try:
+            content = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
+        except Exception:  # metadata of a framework may hold anything
+            content, self._odd[len(self)] = b"", item
+        self._file.seek(self._ends[-1])
+        self._file.write(content)
+        self._ends.append(self._ends[-1] + len(content))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[T]: ...
+    def __getitem__(self, at: int | slice) -> T | list[T]:
+        places = range(len(self))[at]
+        if isinstance(places, range):
+            return [self[i] for i in places]
+        if places in self._odd:
+            return self._odd[places]
+        self._file.seek(self._ends[places])
+        item: T = pickle.loads(self._file.read(self._ends[places + 1] - self._ends[places]))  # noqa: S301  our own
+        return item
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spilled) and len(self) == len(other) and all(map(eq, self, other))
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Spilled, (list(self),)
 
 
 MAX_YAML_BYTES = 1_000_000

@@ -72,13 +72,7 @@ class Connected(ABC):
 
 
 def connect(
-    path: Path | None,
-    make: Callable[[sqlite3.Connection], object],
-    *,
-    wait: float,
-    application: int,
-    name: str,
-    kind: str,
+    path: Path | None, make: Callable[[sqlite3.Connection], object], *, wait: float, app_id: int, name: str, kind: str
 ) -> sqlite3.Connection:
     """Open a file in autocommit mode, and create it with its tables if it does not exist.
 
@@ -88,12 +82,12 @@ def connect(
         path: The file; None for memory.
         make: Creates the tables.
         wait: Seconds to wait for a lock.
-        application: The expected `PRAGMA application_id`.
+        app_id: The expected `PRAGMA application_id`.
         name: The file's name in messages.
         kind: Its purpose, such as "history of sources".
 
     Raises:
-        InputError: The file is another application's, or of a newer version.
+        InputError: The file is another app_id's, or of a newer version.
         sqlite3.Error: It is damaged, or cannot be used.
     """
     if path is not None:
@@ -103,13 +97,13 @@ def connect(
         # In this order, because a concurrent process sets the id together with the tables.
         (used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
-        if used and owner != application:
+        if used and owner != app_id:
             raise InputError(f"{name} is a database, but no {kind}; give another path")
         write_ahead(connection, wait)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA trusted_schema = OFF")
         if _schema(connection) != SCHEMA:
-            _make(connection, make, application, name)
+            _make(connection, make, app_id, name)
     except BaseException:
         connection.close()
         raise
@@ -120,9 +114,7 @@ def _schema(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _make(
-    connection: sqlite3.Connection, make: Callable[[sqlite3.Connection], object], application: int, name: str
-) -> None:
+def _make(connection: sqlite3.Connection, make: Callable[[sqlite3.Connection], object], app_id: int, name: str) -> None:
     """Create the tables in one transaction, by one process only."""
     with transaction(connection):
         schema = _schema(connection)
@@ -131,7 +123,7 @@ def _make(
         if not schema:
             make(connection)
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
-            connection.execute(f"PRAGMA application_id = {application}")
+            connection.execute(f"PRAGMA application_id = {app_id}")
 
 
 def write_ahead(connection: sqlite3.Connection, wait: float) -> None:

@@ -81,16 +81,11 @@ def read_statements(
     asked = wanted(question)
     if callable(getattr(generator, "read", None)) and read_question(question).kind != "polar":
         readings = yield from read(question, texts)
-        words = [reading.answer or text[reading.start : reading.end] for reading, text in zip(readings, texts)]
+        words = [one.answer or text[one.start : one.end] for one, text in zip(readings, texts)]
         said = {
-            i: Statement(
-                words[i],
-                sentence_of(words[i], texts[i], max(reading.start, 0)),
-                reading.no_answer,
-                bool(reading.answer),
-            )
-            for i, reading in enumerate(readings)
-            if informative(words[i]) and (reading.answer or reading.no_answer < UNLIKELY)
+            i: Statement(words[i], sentence_of(words[i], texts[i], max(one.start, 0)), one.no_answer, bool(one.answer))
+            for i, one in enumerate(readings)
+            if informative(words[i]) and (one.answer or one.no_answer < UNLIKELY)
         }
         found = _of_kind(question, texts, said, asked)
         given = {i for i, statement in found.items() if statement.given}
