@@ -134,6 +134,11 @@ def test_a_screening_survives_json(defense: Defense) -> None:
     assert again.to_dict() == screening.to_dict()
 
 
+def test_batch_equals_single(defense: Defense) -> None:
+    rows = [(QUERY, SHARKS), ("another question", SHARKS[:4]), (QUERY, [])]
+    assert [s.to_dict() for s in defense.screen_many(rows)] == [defense.screen(*row).to_dict() for row in rows]
+
+
 def test_async_equals_sync(defense: Defense) -> None:
     assert asyncio.run(defense.ascreen(QUERY, SHARKS)).to_dict() == defense.screen(QUERY, SHARKS).to_dict()
 

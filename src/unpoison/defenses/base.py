@@ -228,6 +228,10 @@ class Defense(ABC):
         """`screen` for asyncio, without blocking the event loop."""
         return await self.shell.ascreen(query, passages)
 
+    def screen_many(self, rows: Iterable[tuple[str | Query, Iterable[Any]]]) -> list[Screening]:
+        """`screen` for each (query, passages), with the same results."""
+        return [self.screen(query, passages) for query, passages in rows]
+
     def answer(self, query: str | Query, passages: Iterable[Any]) -> Answer:
         """Answer despite poisoned passages.
 
