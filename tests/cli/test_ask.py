@@ -103,6 +103,43 @@ def test_the_deadline_fails_the_row(run, rows_file, model):
     assert re.search(r"rows\.jsonl:1: no (reply|answer) within [\de.-]+ s", result.stderr)
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_an_interrupted_file_resumes(run, rows_file, model, tmp_path, at_once):
+    """Answered rows are not asked again, those that failed and those of another command are."""
+    output, asked, until = tmp_path / "out.jsonl", list[str](), "3"
+
+    def reply(prompt: Prompt) -> str:
+        if until and f"question {until}?" in prompt.question:
+            raise KeyboardInterrupt
+        asked.append(prompt.question)
+        return f"answer to {prompt.question}"
+
+    def ask(*more: object) -> Any:
+        return run("ask", "-d", "simple", "-g", "openai:x", "--rows", at_once, *more, "-o", output, rows_file)
+
+    model(reply)
+    assert "the same command goes on behind them" in ask().stderr
+    assert not output.exists()
+    answered, until = len(lines(output.with_name("out.jsonl.part").read_text())), ""
+    assert 1 <= answered <= 3
+    del asked[:]
+    model(reply)
+    done = ask()
+    assert f"answered with scripted: 6 rows; {answered} " in done.stderr
+    assert len(asked) == 6 - answered
+    assert [row["answer"]["text"][-11:] for row in lines(output.read_text())] == [row["question"][-11:] for row in ROWS]
+    until = "5"
+    ask("--guarantee", 0, "--deadline", 9)
+    del asked[:]
+    until = ""
+    assert ask("--limit", 6, "--deadline", 9).exit_code == 0
+    assert len(asked) < 6
+    del asked[:]
+    model(failing)
+    assert ask().exit_code == 1
+    assert lines(output.read_text())[2] == {**ROWS[2], "error": "the server is on fire", "generator": "scripted"}
+
+
 def test_hostile_replies_are_text(run, rows_file, model):
     model("\x1b[2J[red]x[/] \u202eabc")
     result = run("ask", "-d", "simple", "-g", "openai:x", rows_file)

@@ -81,9 +81,7 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
         def one(part: Any) -> Any:
             if isinstance(part, BaseMessage):
                 return _message(part, screen)
-            if isinstance(part, Command):
-                return replace(part, update=update(part.update))
-            return with_line(screen(part))
+            return replace(part, update=update(part.update)) if isinstance(part, Command) else with_line(screen(part))
 
         def update(given: Any) -> Any:
             """An update of the state; messages that are already in the state are not results of the tool."""

@@ -176,9 +176,7 @@ class McpGate:
             return found
         text = str(tool.get("description") or "")
         hidden = Passage(text).hidden
-        if hidden or concealed_texts(text):
-            return Reason.of("hidden", what=str(hidden) or "text in markup")
-        return None
+        return Reason.of("hidden", what=str(hidden) or "text in markup") if hidden or concealed_texts(text) else None
 
     def _check_tools(self, params: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
         """A page of the tool list, without withheld tools."""

@@ -93,7 +93,8 @@ def run(
     workers = None if workers is None else at_least("workers", workers, 1)
     limit = None if limit is None else at_least("limit", limit, 1)
     with open_source(source) as opened:
-        parts = cut(opened, most=ASKING_ROWS if screener.generator else MAX_ROWS, limit=limit)
+        most = screener.part or (ASKING_ROWS if screener.generator else MAX_ROWS)
+        parts = cut(opened, most=most, limit=limit)
 
         def tell(finished: Finished, part: BatchPart, *, resumed: bool = False) -> None:
             progress(Progress(opened.name, finished, part.position, opened.size, resumed))
@@ -206,7 +207,7 @@ def _on_this_machine(screener: BatchScreener, parts: Iterable[BatchPart], worker
 
 def waits(screener: BatchScreener) -> bool:
     """Whether the work mostly waits for remote models, so that threads suffice."""
-    return any(model in REMOTE for model in _models(screener))
+    return screener.threads or any(model in REMOTE for model in _models(screener))
 
 
 def usual_workers(screener: BatchScreener) -> int:

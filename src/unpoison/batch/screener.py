@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from unpoison import __version__
 from unpoison.core.registry import own_code
@@ -18,6 +18,7 @@ from unpoison.defenses.base import Defense
 from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
 from unpoison.io.file_rows import FileRow, Source, json_line
 from unpoison.io.rows import Row, with_results
+from unpoison.models.protocols import Generator
 from unpoison.runtime.driver import Limits
 
 __all__ = ["MAX_ROWS", "BatchPart", "BatchScreener", "Finished", "cut"]
@@ -133,6 +134,8 @@ class BatchScreener:
         in_flight: Concurrent model calls of one row.
         deadline: Time limit of one answer in seconds, None for none.
         retries: Retries of a model call.
+        part: Rows of a part; by default few with model calls, so that an interruption loses few paid ones.
+        threads: Whether workers are threads, whatever the models.
 
     Raises:
         OptionError: `learn` without `sources`.
@@ -147,6 +150,8 @@ class BatchScreener:
     in_flight: int = 32
     deadline: float | None = 120.0
     retries: int = 3
+    part: ClassVar[int] = 0
+    threads: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.learn and self.sources is None:
@@ -168,9 +173,7 @@ class BatchScreener:
         """
         defense = self.loaded
         try:
-            read = Row.of(row)
-            screening = defense.screen(read.query, read.passages)
-            return RowResults({"screening": screening.summary()})
+            return RowResults(self.results(defense, Row.of(row)))
         except (OptionError, MissingExtraError):
             raise
         except UnpoisonError as error:
@@ -178,6 +181,20 @@ class BatchScreener:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"[:MAX_ERROR]
             return _failure(f"{problem}; this is a bug, please report it", transient=True)
+
+    def results(self, defense: Defense, row: Row) -> dict[str, Any]:
+        """What is added to a row."""
+        return {"screening": defense.screen(row.query, row.passages).summary()}
+
+    @property
+    def model(self) -> Generator | str | None:
+        """What the defense asks."""
+        return self.generator
+
+    @property
+    def answers_with(self) -> str | None:
+        """The model that answers, which every row names; None without answers."""
+        return None
 
     def shared_by(self, workers: int) -> BatchScreener:
         """The same for each of several workers, which share the bound on model calls."""
@@ -200,12 +217,13 @@ class BatchScreener:
 
     def _screen_record(self, record: FileRow) -> tuple[bytes, RowResults]:
         line = {"line": record.number}
+        named = {} if self.answers_with is None else {"generator": self.answers_with}
         outcome = self.outcome(record.fields) if record.error is None else _failure(record.error)
         try:
-            return json_line(with_results(record.fields or line, **outcome.results)), outcome
+            return json_line(with_results(record.fields or line, **outcome.results, **named)), outcome
         except (TypeError, ValueError, RecursionError) as error:  # a third party's defense, or a deeply nested row
             outcome = _failure(f"the result cannot be written as JSON: {error}")
-            return json_line(with_results(line, **outcome.results)), outcome
+            return json_line(with_results(line, **outcome.results, **named)), outcome
 
     @property
     def purpose(self) -> str:
@@ -216,6 +234,22 @@ class BatchScreener:
             settings += [self.sources, self.learn, sha256(Path(self.sources).read_bytes()).hexdigest()]
         return json.dumps(settings)
 
+    def load(self, **more: Any) -> Defense:
+        """The defense with its models, and with more options.
+
+        Raises:
+            OptionError, UnknownNameError, MissingExtraError: As `loaded`.
+        """
+        return load_defense(
+            self.defense,
+            encoder=self.encoder,
+            generator=self.model,
+            nli=self.nli,
+            **({} if self.sources is None else {"sources": self.sources, "learn": self.learn}),
+            limits=Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries),
+            **more,
+        )
+
     @cached_property
     def loaded(self) -> Defense:
         """The defense with its models, loaded on first use.
@@ -225,14 +259,7 @@ class BatchScreener:
             UnknownNameError: No such defense.
             MissingExtraError: A model needs an extra that is not installed.
         """
-        defense = load_defense(
-            self.defense,
-            encoder=self.encoder,
-            generator=self.generator,
-            nli=self.nli,
-            **({} if self.sources is None else {"sources": self.sources, "learn": self.learn}),
-            limits=Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries),
-        )
+        defense = self.load()
         if getattr(defense, "beliefs", None) is not None:
             raise OptionError(
                 "a batch answers its rows in any order, and beliefs need the order of time; leave out beliefs, or use "

@@ -7,26 +7,24 @@ Examples:
   unpoison ask -d radar -g reader --stream --beliefs sqlite:beliefs.db timeline
   unpoison ask -g openai:gpt-4o-mini --cache replies.db retrieved.jsonl
 
+With --output each answer is kept in OUTPUT.part, and after an interruption the same command resumes. With --stream,
+--learn or beliefs it begins anew.
+
 Exit status: 0 when every row was answered, 1 when some rows failed, 2 when none could be.
 """
 
 from __future__ import annotations
 
 from contextlib import closing, nullcontext
-from typing import Annotated
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Annotated, Any, Self
 
 import typer
 
+from unpoison.batch import BatchScreener
 from unpoison.beliefs import BeliefStore, open_beliefs
-from unpoison.cli.common import (
-    RowCounts,
-    cache_replies,
-    outcomes,
-    say,
-    status_of_sources,
-    track_progress,
-    with_learning,
-)
+from unpoison.cli.common import RowCounts, cache_replies, outcomes, say, status_of_sources, track_progress
 from unpoison.cli.display import show_answer
 from unpoison.cli.options import (
     AsJson,
@@ -41,19 +39,59 @@ from unpoison.cli.options import (
     from_here,
     option,
 )
+from unpoison.cli.screen import in_parts, is_file
 from unpoison.core import registry
 from unpoison.core.answers import Answer
-from unpoison.defenses import load_defense
+from unpoison.defenses.base import Defense
 from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import OptionError
 from unpoison.io.files import open_source
 from unpoison.io.output import Writer
 from unpoison.io.rows import Row, answer_fields, open_stream, with_results
 from unpoison.models.loading import best_reader, can_write
-from unpoison.runtime.driver import Limits
+from unpoison.models.protocols import Generator
 
 MAX_CALLS = 32
 """Model calls at the same time, over all rows."""
+
+
+@dataclass(frozen=True)
+class Answerer(BatchScreener):
+    """Answers the rows of a file one by one.
+
+    Attributes:
+        cache: Of the model's replies.
+        guarantee: How many passages may change without the answer changing.
+    """
+
+    cache: str = "memory"
+    guarantee: int = 0
+    part = 1
+    threads = True
+
+    @cached_property
+    def model(self) -> Generator:
+        return cache_replies(str(self.generator), self.cache)
+
+    @property
+    def answers_with(self) -> str:
+        return self.model.name
+
+    def results(self, defense: Defense, row: Row) -> dict[str, Any]:
+        fields = answer_fields(answered(defense, row, self.guarantee), self.model.name)
+        return {name: field for name, field in fields.items() if name != "generator"}
+
+    def shared_by(self, workers: int) -> Self:
+        return self
+
+    @property
+    def purpose(self) -> str:
+        return f"{super().purpose} {self.guarantee} {self.deadline}"
+
+
+def answered(defense: Defense, row: Row, guarantee: int) -> Answer:
+    """The answer, withheld if it is not proved as far as requested."""
+    return withhold_unproved(defense.answer(row.query, row.passages), guarantee)
 
 
 def ask(
@@ -105,13 +143,14 @@ def ask(
     """
     defense = defense or ("guard:answer=guaranteed" if guarantee else "guard")
     generator = generator or best_reader()
-    model = cache_replies(generator, cache)
-    limits = Limits(in_flight=max(1, MAX_CALLS // rows), deadline=deadline)
-    store = _store(defense, beliefs, stream=stream)
-    chosen = load_defense(
-        defense, encoder=encoder, generator=model, nli=nli, beliefs=store, limits=limits, sources=sources
+    store, calls = _store(defense, beliefs, stream=stream), max(1, MAX_CALLS // rows)
+    policy = None if sources is None else str(sources)
+    answerer = Answerer(
+        defense, encoder, generator, nli, policy, learn, calls, deadline, cache=cache, guarantee=guarantee
     )
-    chosen = with_learning(chosen, learn)
+    model = answerer.model
+    resumable = is_file(output) and store is None and not (stream or learn) and "beliefs=" not in defense
+    chosen = answerer.loaded if resumable else answerer.load(beliefs=store)
     if guarantee:
         need_proof(chosen, "--guarantee")
     if stream and rows > 1:
@@ -119,15 +158,15 @@ def ask(
     if not can_write(model):
         say(f"note: {generator} is not a language model; it copies the best supported answer out of the passages")
 
-    def work(row: Row) -> Answer:
-        return withhold_unproved(chosen.answer(row.query, row.passages), guarantee)
-
+    if resumable:
+        raise typer.Exit(in_parts(file, output, answerer, engine="local", workers=rows, limit=limit))
     with (
         (open_stream if stream else open_source)(file) as source,
         Writer(output, file, to_stdout=as_json) as writer,
         nullcontext() if store is None else closing(store),
     ):
         counts = RowCounts(source.name)
+        work = partial(answered, chosen, guarantee=guarantee)
         results = outcomes(source, work, limit=limit, max_concurrency=rows)
         for outcome in track_progress(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
@@ -144,6 +183,5 @@ def ask(
 def _store(defense: str, spec: str | None, *, stream: bool) -> BeliefStore | None:
     """The defense's store: the given one, else memory for a stream, else none."""
     name, texts = registry.parse(defense)
-    if spec is None and (name != "radar" or not stream or "beliefs" in texts):
-        return None
-    return open_beliefs(spec or "memory")
+    unneeded = spec is None and (name != "radar" or not stream or "beliefs" in texts)
+    return None if unneeded else open_beliefs(spec or "memory")

@@ -87,21 +87,14 @@ def screen(
     Shows a table per row, or adds "screening" to every row and writes JSON Lines. A row that cannot be used does not
     stop the file: it is reported with its line number, counted, and written with "error".
     """
-    in_parts = workers is not None or engine is not EngineChoice.LOCAL
-    if in_parts and calibrate is not None:
+    divided = workers is not None or engine is not EngineChoice.LOCAL
+    if divided and calibrate is not None:
         raise OptionError("--calibrate needs one process; leave out --workers and --engine")
-    named = output is not None and (output.is_file() or not output.exists())  # no device and no pipe
-    if in_parts or (named and calibrate is None and not learn and "beliefs=" not in defense):
-        screener = BatchScreener(
-            defense=defense,
-            encoder=encoder,
-            generator=generator,
-            nli=nli,
-            sources=None if sources is None else str(sources),
-            learn=learn,
-        )
-        many = workers if in_parts else 1
-        raise typer.Exit(_screen_parts(file, output, screener, engine=engine.value, workers=many, limit=limit))
+    if divided or (is_file(output) and calibrate is None and not learn and "beliefs=" not in defense):
+        policy = None if sources is None else str(sources)
+        screener = BatchScreener(defense, encoder, generator, nli, policy, learn)
+        many = workers if divided else 1
+        raise typer.Exit(in_parts(file, output, screener, engine=engine.value, workers=many, limit=limit))
     chosen = load_defense(defense, encoder=encoder, generator=generator, nli=nli, sources=sources)
     chosen = with_learning(chosen, learn)
     with open_source(file) as source, Writer(output, file, to_stdout=as_json and calibrate is None) as writer:
@@ -125,11 +118,17 @@ def screen(
     raise typer.Exit(status_of_sources(chosen, counts.exit_code))
 
 
-def _screen_parts(
+def is_file(output: Path | None) -> bool:
+    """Whether the output is a file, or will be, and no device and no pipe."""
+    return output is not None and (output.is_file() or not output.exists())
+
+
+def in_parts(
     file: str, output: Path | None, screener: BatchScreener, *, engine: str, workers: int | None, limit: int | None
 ) -> int:
-    """Screen a file in parts, resumable and in order; the exit status."""
-    counts = RowCounts(file, most=MAX_REPORTED)
+    """Screen or answer a file in parts, resumable and in order; the exit status."""
+    model, counts = screener.answers_with, RowCounts(file, most=MAX_REPORTED)
+    verb = "screened" if model is None else f"answered with {model}:"
     with row_progress(rows_on_stdout=output is None) as show:
 
         def advance(step: Progress) -> None:
@@ -143,10 +142,10 @@ def _screen_parts(
         except KeyboardInterrupt:
             done = count_noun(counts.done + counts.failed, "row")
             resumes = "; the same command goes on behind them" if output is not None else ""
-            raise KeyboardInterrupt(f"{done} screened{resumes}") from None
+            raise KeyboardInterrupt(f"{done} {verb.partition(' ')[0]}{resumes}") from None
     if not counts.done + counts.failed:
         raise InputError(f"{counts.source} holds no rows; give a file with a question and passages on each line")
-    say(counts.summary("screened"))
+    say(counts.summary(verb))
     watched = engine == "local" and workers == 1
     return status_of_sources(screener.loaded, counts.exit_code) if watched else counts.exit_code
 

@@ -222,9 +222,7 @@ class Reason:
         return f"Reason({self.sentence!r}, {self.code!r}, {dict(self.parameters)!r})"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Reason):
-            return NotImplemented
-        return self._compared == other._compared
+        return NotImplemented if not isinstance(other, Reason) else self._compared == other._compared
 
     def __hash__(self) -> int:
         return hash(self._compared[:2])

@@ -129,9 +129,7 @@ def find_imperatives(text: str, beside: str = "") -> Iterator[Imperative]:
 
 
 def _kinship(topics: frozenset[str], holders: dict[str, int], *, alone: bool) -> float:
-    if alone or not topics:
-        return 1.0
-    return sum(holders[topic] > 1 for topic in topics) / len(topics)
+    return 1.0 if alone or not topics else sum(holders[topic] > 1 for topic in topics) / len(topics)
 
 
 def _topics(text: str) -> frozenset[str]:

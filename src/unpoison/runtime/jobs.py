@@ -328,9 +328,7 @@ def _numbers(kind: str, form: str, columns: int | None, finish: Callable[[NDArra
     """Checks arrays of shape (n,), or with a number of columns, 0 for any."""
 
     def fits(shape: tuple[int, ...]) -> bool:
-        if columns is None:
-            return len(shape) == 1
-        return len(shape) == 2 and shape[1] > 0 and columns in (0, shape[1])
+        return len(shape) == 1 if columns is None else len(shape) == 2 and shape[1] > 0 and columns in (0, shape[1])
 
     return lambda value, count, model: finish(_array(kind, value, count, model, form, fits), model)
 

@@ -153,9 +153,7 @@ def _share(one: _Read, other: _Read) -> float:
     # What only one of them says narrows it, and two narrowings are two questions, such as "in Berlin", "in Hamburg".
     if mine and theirs and (one.subject != other.subject or not _is_number(left.value) or shared < MIN_SHARE * every):
         return 0.0
-    if mine and theirs and any(word[0].isupper() for word in mine | theirs):
-        return 0.0
-    return shared / every
+    return 0.0 if mine and theirs and any(word[0].isupper() for word in mine | theirs) else shared / every
 
 
 def _years(numbers: frozenset[str]) -> set[str]:

