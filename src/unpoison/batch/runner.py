@@ -93,8 +93,7 @@ def run(
     workers = None if workers is None else at_least("workers", workers, 1)
     limit = None if limit is None else at_least("limit", limit, 1)
     with open_source(source) as opened:
-        most = screener.part or (ASKING_ROWS if screener.generator else MAX_ROWS)
-        parts = cut(opened, most=most, limit=limit)
+        parts = cut(opened, most=screener.part or (ASKING_ROWS if screener.generator else MAX_ROWS), limit=limit)
 
         def tell(finished: Finished, part: BatchPart, *, resumed: bool = False) -> None:
             progress(Progress(opened.name, finished, part.position, opened.size, resumed))

@@ -78,7 +78,7 @@ class Answerer(BatchScreener):
         return self.model.name
 
     def results(self, defense: Defense, row: Row) -> dict[str, Any]:
-        fields = answer_fields(answered(defense, row, self.guarantee), self.model.name)
+        fields = answer_fields(self.answer(defense, row), self.model.name)
         return {name: field for name, field in fields.items() if name != "generator"}
 
     def shared_by(self, workers: int) -> Self:
@@ -88,10 +88,9 @@ class Answerer(BatchScreener):
     def purpose(self) -> str:
         return f"{super().purpose} {self.guarantee} {self.deadline}"
 
-
-def answered(defense: Defense, row: Row, guarantee: int) -> Answer:
-    """The answer, withheld if it is not proved as far as requested."""
-    return withhold_unproved(defense.answer(row.query, row.passages), guarantee)
+    def answer(self, defense: Defense, row: Row) -> Answer:
+        """The answer, withheld if it is not proved as far as requested."""
+        return withhold_unproved(defense.answer(row.query, row.passages), self.guarantee)
 
 
 def ask(
@@ -166,8 +165,7 @@ def ask(
         nullcontext() if store is None else closing(store),
     ):
         counts = RowCounts(source.name)
-        work = partial(answered, chosen, guarantee=guarantee)
-        results = outcomes(source, work, limit=limit, max_concurrency=rows)
+        results = outcomes(source, partial(answerer.answer, chosen), limit=limit, max_concurrency=rows)
         for outcome in track_progress(results, source, rows_on_stdout=output is None):
             counts.add(outcome)
             if outcome.result is None:

@@ -19,13 +19,11 @@ from unpoison.utils.extras import require
 
 __all__ = ["decode", "table_rows"]
 
-MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+MARKS = {
+    "utf-8-sig": codecs.BOM_UTF8,
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
 """Longer marks first, because one begins with another."""
 
 MAX_HEAD = 4_096
@@ -54,8 +52,8 @@ def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     Raises:
         MissingExtraError: A guess is needed, and charset-normalizer is not installed.
     """
-    for mark, encoding in MARKS:
-        if raw.startswith(mark):
+    for encoding, marks in MARKS.items():
+        if raw.startswith(marks):
             return _read(raw, encoding)
     declared = _DECLARED.search(raw[:MAX_HEAD])
     if declared is not None:

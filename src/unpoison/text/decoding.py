@@ -102,16 +102,6 @@ def _has_word_gaps(text: str) -> bool:
     return sum(map(text.count, ("\n", "\t", "  "))) >= 4
 
 
-def _has_escapes(text: str) -> bool:
-    """Whether there are enough signs for three escapes."""
-    return sum(map(text.count, "%\\=")) >= 3
-
-
-def _unbroken(text: str) -> bool:
-    """Whether a run may be long enough for a message."""
-    return WRAPPED.fullmatch(text) is None
-
-
 def _overridden(run: str) -> str | None:
     """The displayed text, if it makes more sense than the written one."""
     inside = run.strip("\u202e\u202c")
@@ -232,9 +222,9 @@ _FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
     (re.compile("\u202e").search, ((OVERRIDDEN, _overridden),)),
     (_has_word_gaps, ((SPACED, _join_letters),)),
     (re.compile("data:", re.IGNORECASE).search, ((DATA_URL, _of_data_url),)),
-    (_has_escapes, ((ESCAPED, _unescape),)),
+    (lambda text: sum(map(text.count, "%\\=")) >= 3, ((ESCAPED, _unescape),)),
     (re.compile(r"\+").search, ((UTF7, _of_utf7),)),
-    (_unbroken, ((WRAPPED_BASE64, _of_wrapped), (HEXADECIMAL, _of_hexadecimal))),
+    (lambda text: WRAPPED.fullmatch(text) is None, ((WRAPPED_BASE64, _of_wrapped), (HEXADECIMAL, _of_hexadecimal))),
     (len, ((LINE, _restore_line),)),
 )
 """A cheap test whether a text may contain such an encoding, its pattern, and its decoder."""
