@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import tracemalloc
 from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
+import numpy as np
 import pytest
 
+from unpoison.core.passages import Passage
 from unpoison.errors import InputError
+from unpoison.scan.documents import Document
 from unpoison.utils.files import (
     MAX_HELD,
     MAX_YAML_BYTES,
@@ -103,6 +108,33 @@ def test_a_list_in_a_file_is_read_as_any_other(held: int, monkeypatch: pytest.Mo
     with pytest.raises(IndexError):
         some[5]
     assert list(deepcopy(Spilled([1, 2]))) == [1, 2]
+
+
+@dataclass
+class Foreign:
+    """What another package made."""
+
+    name: str
+
+
+def test_what_this_package_and_python_make_stands_in_the_file_and_all_else_is_held() -> None:
+    row = {"id": "a", "text": "One \ud800", "url": "https://a.example/b", "date": "2024-01-01", "stars": 4.5}
+    document = Document.of(row, 0)
+    items = [document, datetime(2024, 1, 2, tzinfo=UTC), np.float64(0.1), {"a": (1, None, [True])}, float("inf"), []]
+    some = Spilled[object](items)
+    assert list(some) == items
+    assert some[0] is not document
+    assert some[0].passage.metadata == document.passage.metadata  # which a comparison of passages leaves out
+    assert [type(one) for one in some] == [type(one) for one in items]
+    array = Spilled([np.zeros((2, 0), np.int32)])[0]
+    assert (array.shape, array.dtype) == ((2, 0), np.int32)
+    foreign = [
+        Foreign("x"),
+        np.array([{}], object),
+        ("a", Foreign("y")),
+        Document(Passage("t", original={1})),
+    ]
+    assert all(one is other for one, other in zip(Spilled(foreign), foreign, strict=True))
 
 
 def test_a_long_list_takes_little_memory() -> None:

@@ -20,7 +20,7 @@ from unpoison.utils.extras import require
 __all__ = ["decode", "table_rows"]
 
 MARKS = {
-    "utf-8-sig": codecs.BOM_UTF8,
+    "utf-8-sig": (codecs.BOM_UTF8,),
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }

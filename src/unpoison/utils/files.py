@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
-import pickle  # noqa: TID251  for a file without a name, which nobody else can write
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from operator import eq
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
+import numpy as np
 import yaml
 
 from unpoison.errors import InputError, clip
@@ -44,20 +47,21 @@ MAX_HELD = 4 * 2**20
 class Spilled(Sequence[T]):
     """A list of any length in little memory: beyond `MAX_HELD` its items stand in a nameless temporary file.
 
-    Each access makes a new object; what cannot be pickled is held as it is. Not for two threads at once.
+    They stand there as JSON: texts, numbers, dates and arrays, and what this package and Python make of these. Each
+    access makes a new object; an item that holds anything else is held as it is. Not for two threads at once.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._file = SpooledTemporaryFile(MAX_HELD)  # noqa: SIM115  closed with this object
-        self._ends, self._odd = array("q", [0]), dict[int, T]()
+        self._ends, self._odd, self._kinds = array("q", [0]), dict[int, T](), dict[Any, int]()
         for item in items:
             self.append(item)
 
     def append(self, item: T) -> None:
         """Add an item."""
         try:
-            content = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
-        except Exception:  # metadata of a framework may hold anything
+            content = json.dumps(self._plain(item)).encode()
+        except TypeError:  # metadata of a framework may hold anything
             content, self._odd[len(self)] = b"", item
         self._file.seek(self._ends[-1])
         self._file.write(content)
@@ -66,19 +70,50 @@ class Spilled(Sequence[T]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, at: int) -> T: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[T]: ...
-    def __getitem__(self, at: int | slice) -> T | list[T]:
+    def __getitem__(self, at: Any) -> Any:
         places = range(len(self))[at]
         if isinstance(places, range):
             return [self[i] for i in places]
         if places in self._odd:
             return self._odd[places]
         self._file.seek(self._ends[places])
-        item: T = pickle.loads(self._file.read(self._ends[places + 1] - self._ends[places]))  # noqa: S301  our own
-        return item
+        return self._made(json.loads(self._file.read(self._ends[places + 1] - self._ends[places])))
+
+    def _plain(self, value: Any) -> Any:
+        """A text, a number or None is itself; all else a list, the number of its kind and its parts."""
+        kind = type(value)
+        if value is None or kind in (str, bool, int, float):
+            return value
+        ours = kind.__module__.startswith("unpoison.")
+        if kind is np.ndarray and not value.dtype.hasobject:
+            parts = [value.dtype.str, value.tolist()]
+        elif kind is datetime or isinstance(value, np.generic):
+            parts = [value.isoformat() if kind is datetime else value.item()]
+        elif kind is dict or (ours and isinstance(value, dict)):
+            parts = [self._plain(part) for entry in value.items() for part in entry]
+        elif kind in (tuple, list) or (ours and isinstance(value, tuple)):
+            parts = [self._plain(part) for part in value]
+        elif ours and is_dataclass(kind):
+            parts = [self._plain(getattr(value, one.name)) for one in fields(kind) if one.init]
+        else:
+            raise TypeError(f"{kind.__name__} stays in memory")
+        return [self._kinds.setdefault(kind, len(self._kinds)), *parts]
+
+    def _made(self, plain: Any) -> Any:
+        """The value that `_plain` wrote."""
+        if not isinstance(plain, list):
+            return plain
+        kind = list(self._kinds)[plain[0]]
+        if kind is np.ndarray:
+            return np.array(plain[2], plain[1])
+        parts = [self._made(part) for part in plain[1:]]
+        if kind is datetime:
+            return datetime.fromisoformat(parts[0])
+        if issubclass(kind, dict):
+            return kind(zip(parts[::2], parts[1::2]))
+        if is_dataclass(kind):
+            return kind(**dict(zip((one.name for one in fields(kind) if one.init), parts)))  # type: ignore[operator]
+        return kind(parts) if kind in (tuple, list) else kind(*parts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Spilled) and len(self) == len(other) and all(map(eq, self, other))
