@@ -2,8 +2,9 @@
 
 The questions were written one by one. Those of `texts/reader_questions.jsonl` are about texts of
 `clean_languages.jsonl`, by the text's name; those of `texts/reader_documents.jsonl` about documents of invented
-companies, shops and offices, which stand with them. Of each text about two have an answer, and one is a near miss. A
-tenth of the texts is only measured on.
+companies, shops and offices, and those of `texts/reader_paragraphs.jsonl` about paragraphs as an encyclopedia has them,
+which stand with them. Of each text two to five have an answer, and one is a near miss. A tenth of the texts is only
+measured on.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ def _written(folder: Path) -> Iterator[tuple[str, str, str, str, str]]:
     for row in rows(FOLDER / "reader_questions.jsonl"):
         text = texts[row["id"]]
         yield text["lang"], text["doc"], text["text"], row["question"], row["answer"]
-    for row in rows(FOLDER / "reader_documents.jsonl"):
-        for question, answer in row["questions"]:
-            yield row["language"], row["text"], row["text"], question, answer
+    for name in ("reader_documents", "reader_paragraphs"):
+        for row in rows(FOLDER / f"{name}.jsonl"):
+            for question, answer in row["questions"]:
+                yield row["language"], row["text"], row["text"], question, answer
 
 
 def _within_words(text: str, answer: str) -> tuple[tuple[int, int], ...]:
