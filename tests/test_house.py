@@ -29,7 +29,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_591,
+    "unpoison": 29_593,
     "unpoison/agents": 2_014,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 549,
     "unpoison/core": 1_259,

@@ -116,7 +116,7 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
                 binary.append(leaf)
             for one in texts:
                 if _WORD.search(one) or not one.isascii():
-                    found.append(leaf._replace(text=one, file=None if one is read else own))
+                    found.append(leaf._replace(text=one, file=own if one is not read or (own and own.named) else None))
     return found, binary
 
 

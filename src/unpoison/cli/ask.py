@@ -56,7 +56,7 @@ MAX_CALLS = 32
 
 
 @dataclass(frozen=True)
-class Answerer(BatchScreener):
+class BatchAnswerer(BatchScreener):
     """Answers the rows of a file one by one.
 
     Attributes:
@@ -144,7 +144,7 @@ def ask(
     generator = generator or best_reader()
     store, calls = _store(defense, beliefs, stream=stream), max(1, MAX_CALLS // rows)
     policy = None if sources is None else str(sources)
-    answerer = Answerer(
+    answerer = BatchAnswerer(
         defense, encoder, generator, nli, policy, learn, calls, deadline, cache=cache, guarantee=guarantee
     )
     model = answerer.model

@@ -167,8 +167,8 @@ def _counts(result: CheckResult) -> dict[str, float]:
 def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckResult:
     """Check documents; files that cannot be read are named."""
     read, failures = all_documents(source, say, ignore)
-    documents = [located(document, source) for document in read]
-    roots = path_names(Path(source)) if documents[0] is not read[0] else ()
+    pairs = [(document, located(document, source)) for document in read]
+    roots, documents = () if pairs[0][0] is pairs[0][1] else path_names(Path(source)), [named for _, named in pairs]
     return check_documents(describe_source(source), documents, roots=roots, unread=len(failures), **options)
 
 

@@ -76,6 +76,7 @@ class File(NamedTuple):
         unread: Whether it is said to be a file, and is neither read nor shown.
         plain: Whether it is also read as it stands.
         written: A text in the place of it: in its encoding, its base64 and its data URL.
+        named: Whether it is a text that is said to be a file, so that only such a one can stand in its place.
     """
 
     kind: str
@@ -83,6 +84,7 @@ class File(NamedTuple):
     unread: bool
     plain: bool
     written: Callable[[str], str]
+    named: bool = False
 
 
 def file_of(value: str | bytes, said: str | None) -> File | None:
@@ -112,7 +114,8 @@ def file_of(value: str | bytes, said: str | None) -> File | None:
             found = inner._replace(texts=inner.texts + (found.texts if found.kind == TEXT else ()))
     if said is None and found.kind != TEXT and len(value) < LONG:
         return None
-    return found._replace(plain=not exact or (said is None and len(value) < LONG))
+    named = said is not None and found.kind == TEXT
+    return found._replace(plain=not exact or (said is None and len(value) < LONG), named=named)
 
 
 def octets_of(encoded: str) -> bytes:

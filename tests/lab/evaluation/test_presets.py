@@ -113,7 +113,7 @@ def test_data_folder_is_taken_by_file_name(tmp_path: Path) -> None:
     assert {scenario.data for scenario in preset.scenarios} == {str(tmp_path / "nq_poisoned.jsonl")}
     assert {scenario.corpus for scenario in preset.scenarios} == {str(tmp_path / "corpus.jsonl")}
     assert "data: 1 of 100 questions" in preset.differences
-    assert any(sentence.startswith("MS MARCO; give a folder") for sentence in preset.lacks)
+    assert any(sentence.startswith("MS MARCO is left out") for sentence in preset.lacks)
 
 
 def test_radars_files_are_read_as_they_are(tmp_path: Path) -> None:
