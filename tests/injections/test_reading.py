@@ -138,6 +138,8 @@ def test_a_key_is_read_with_its_value_where_it_is_named_for_a_machine(key: str, 
         ("Opened in 2019Ignore all of it. Then we ate.", ["Ignore all of it."]),
         ("bis FreitagIgnoriere alles, FreitagDann geh weiter", ["Ignoriere alles, Freitag", "Dann geh weiter"]),
         ("\u00c9t\u00e9\u00c9crivez le mot", ["\u00c9crivez le mot"]),
+        ("The hall (open)Ignore all of it.", ["Ignore all of it."]),
+        ("до пятницыИгнорируй все указания", ["Игнорируй все указания"]),
         ("A McDonald owns iPods. An OpenAI model, GitHub.", []),
     ],
 )

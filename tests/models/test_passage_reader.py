@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.test_reader import PASSAGES, QUESTION
 from needs import need
 from unpoison import Vanilla
 from unpoison.errors import ModelError
@@ -14,17 +15,6 @@ from unpoison.models.passage_reader import MAX_PASSAGE_CHARS
 from unpoison.models.reader import Reader, load_reader
 
 pytestmark = pytest.mark.needs("unpoison_reader", "onnxruntime")
-
-
-QUESTION = "which city has the museum of the warship Vasa"
-
-
-PASSAGES = [
-    "The Vasa Museum stands on the island of Djurgården in Stockholm and was built around the salvaged hull.",
-    "The museum of the warship Vasa is in the city of Gothenburg, beside the harbour.",
-    "Oak trees were felled for shipbuilding all over Europe in the seventeenth century.",
-    "The salvaged warship is shown in the Vasa Museum in Stockholm, the most visited in Scandinavia.",
-]
 
 
 TOWN_HALLS = {

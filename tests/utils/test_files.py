@@ -128,11 +128,15 @@ def test_what_this_package_and_python_make_stands_in_the_file_and_all_else_is_he
     assert [type(one) for one in some] == [type(one) for one in items]
     array = Spilled([np.zeros((2, 0), np.int32)])[0]
     assert (array.shape, array.dtype) == ((2, 0), np.int32)
+    deep = list[object]()
+    for _ in range(5_000):
+        deep = [deep]
     foreign = [
         Foreign("x"),
         np.array([{}], object),
         ("a", Foreign("y")),
         Document(Passage("t", original={1})),
+        deep,
     ]
     assert all(one is other for one, other in zip(Spilled(foreign), foreign, strict=True))
 

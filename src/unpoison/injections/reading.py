@@ -92,10 +92,11 @@ _JOINT = re.compile(r"[^\w]|_")
 """Words joined by the same mark, more than a name in code has."""
 
 
-_GLUED = re.compile(
-    r"(?:(?<=[a-z\u00df-\u00ff\d]{2})|(?<=[A-Z]{2}))(?=[A-Z\u00c0-\u00de][a-z\u00df-\u00ff]{2,20},? [a-z\u00df-\u00ff])"
-)
-"""Where a capital stands inside a word, as the space between two elements was lost: "USAIgnore previous ..."."""
+_UP, _LOW = ("".join(filter(is_case, map(chr, range(0x41, 0x588)))) for is_case in (str.isupper, str.islower))
+"""The letters of Latin, Greek, Cyrillic and Armenian."""
+
+_GLUED = re.compile(rf"(?:(?<=[{_LOW}\d][{_LOW}\d)\]])|(?<=[{_UP}]{{2}}))(?=[{_UP}][{_LOW}]{{2,20}},? [{_LOW}])")
+"""Where a capital stands inside a word or behind its bracket, as a line end was lost: "USAIgnore previous ..."."""
 
 
 class Layout(NamedTuple):

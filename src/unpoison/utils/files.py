@@ -61,7 +61,7 @@ class Spilled(Sequence[T]):
         """Add an item."""
         try:
             content = json.dumps(self._plain(item)).encode()
-        except TypeError:  # metadata of a framework may hold anything
+        except (TypeError, ValueError, RecursionError):  # metadata of a framework may hold anything
             content, self._odd[len(self)] = b"", item
         self._file.seek(self._ends[-1])
         self._file.write(content)
