@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,8 @@ def told(*line: object) -> tuple[int, str]:
         ("incident --question q --answer a --passages rows.jsonl", "no row of 1 asks 'q'"),
         ("scren rows.jsonl", "'screen'"),
         ("screen nofile.jsonl", "nofile.jsonl: No such file"),
+        ('ask "What is it?"', "'What is it?' is no file; write it with its passages into one"),
+        ('screen "days of leave"', '{"question": "days of leave", "passages": ["...", "..."]}'),
         ("ask -g gpt-4o rows.jsonl", "no generator 'gpt-4o'"),
         ("evaluate --fail-if asrr>0.1", "did you mean 'asr'"),
         ("redteam run nofile.yaml", "'nofile.yaml' cannot be read"),
@@ -132,7 +135,7 @@ def test_a_mistake_on_the_command_line_is_named(line: str, said: str, tmp_path: 
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "rows.jsonl").write_text('{"query": "where", "passages": ["a b", "c d"]}\n')
-    status, stderr = told(*line.split())
+    status, stderr = told(*shlex.split(line))
     assert status == 2
     assert said in stderr
 

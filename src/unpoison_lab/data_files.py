@@ -15,16 +15,9 @@ from pathlib import Path
 from unpoison.errors import InputError
 
 __all__ = [
-    "BUILT",
-    "FOLDER",
-    "built_folder",
-    "data_folder",
-    "data_path",
-    "fill",
-    "has_released_texts",
-    "is_name",
-    "released_text",
-]
+    "BUILT", "FOLDER", "built_folder", "data_folder", "data_path", "fill", "has_released_texts", "is_name",
+    "released_text", "set_names",
+]  # fmt: skip
 
 FOLDER = "UNPOISON_DATA"
 """The environment variable with the folder of evaluation files."""
@@ -59,6 +52,13 @@ def is_name(spec: str) -> bool:
 def data_path(spec: str | Path) -> Path:
     """The evaluation file of a name such as `nq_poisoned`; any other text is returned as a path."""
     return _built_file(str(spec)) if is_name(str(spec)) else Path(spec)
+
+
+def set_names() -> dict[str, bool]:
+    """The evaluation files by name, and whether each is built; in a checkout those that can be built too."""
+    catalogue = Path(__file__).parents[2] / "benchmarks" / "data" / "catalogue.json"
+    known = json.loads(catalogue.read_text(encoding="utf-8"))["files"] if catalogue.is_file() else ()
+    return dict.fromkeys(known, False) | {path.stem: True for path in sorted(built_folder().glob("*.jsonl"))}
 
 
 def data_folder(spec: str | Path) -> Path | None:

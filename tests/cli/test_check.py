@@ -15,6 +15,7 @@ from lab.check.corpus import write_documents
 from lab.check.rag_server import serve_rag
 from unpoison.core.passages import Passage
 from unpoison.sources.sources import Sources
+from unpoison.utils.extras import install_command
 
 Run = Callable[..., Any]
 
@@ -113,6 +114,12 @@ def test_a_running_system_is_asked_and_with_consent_planted_into(
         assert len(rag.documents) == 3
         page = Path("check.html").read_text(encoding="utf-8")
         assert f"{len(rag.planted)} documents, all removed again" in page
+
+
+def test_a_command_to_paste_is_never_wrapped(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    (tmp_path / "leave.md").write_text("Every employee has 35 days of annual leave.")
+    assert install_command("reader") in run("check", tmp_path, *QUICK).stdout
 
 
 def test_what_contradicts_itself_comes_first_and_gates_see_it(run: Run, tmp_path: Path) -> None:

@@ -121,6 +121,8 @@ def test_bad_rows_are_listed_and_the_rest_is_measured(run, tmp_path):
         (("--poisons", "x", "sample"), "poisons cannot be 'x'"),
         (("--poisons", "1000000000", "sample"), "poisons must be at most 5,000, got 1000000000"),
         (("absent.jsonl",), "cannot be read"),
+        (("minse",), "did you mean 'mines'"),
+        (("xyzzy",), "or their folder; sets that are built by name: mines"),
         (("--report", "absent/r.html", "sample"), "absent/r.html"),
         (("--report", "r.txt", "sample"), "a report must end in .html"),
         (("--preset", "trustrag-table6", "sample"), "did you mean 'trustrag-table-6'"),
@@ -129,7 +131,10 @@ def test_bad_rows_are_listed_and_the_rest_is_measured(run, tmp_path):
         (("--config", "absent.yaml"), "cannot be read"),
     ],
 )
-def test_what_cannot_be_done(run, tmp_path, arguments, message):
+def test_what_cannot_be_done(run, tmp_path, monkeypatch, arguments, message):
+    (tmp_path / "built").mkdir()
+    (tmp_path / "built" / "mines.jsonl").touch()
+    monkeypatch.setenv("UNPOISON_DATA", str(tmp_path / "built"))
     result = run("evaluate", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr

@@ -99,6 +99,29 @@ def test_sarif_names_the_file_below_the_working_folder_and_its_line(
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("docs/a.md", 3)
 
 
+def test_the_patterns_of_a_policy_meet_the_names_that_loaders_use(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "Goods may be returned within {} days of delivery if they are unused and in their box. Ann Lee pays refunds."
+    for name, days in (("hr", 14), ("talk", 40)):
+        Path("docs", name).mkdir(parents=True)
+        Path("docs", name, "returns.md").write_text(text.format(days))
+    Path("p.yaml").write_text(
+        f"trusted: ['docs/hr/**']\nopen: ['docs/talk/**', 'wkii/**']\nknown: ['{tmp_path}/docs/**']"
+    )
+    result = run("scan", "docs", "--json", "--sources", "p.yaml")
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines() if '"flagged": true' in line] == [
+        "talk/returns.md"
+    ]
+    assert "patterns without a match: wkii/**; sources are named here as docs/hr/returns.md" in result.stderr
+    Path("rows.jsonl").write_text('{"question": "q", "passages": [{"text": "a b", "source": "hr/returns.md"}]}\n')
+    for command in ("screen", "ask"):
+        result = run(command, "rows.jsonl", "--sources", "p.yaml")
+        assert "patterns without a match: docs/talk/**, wkii/**, " in result.stderr
+        assert "are named here as hr/returns.md" in result.stderr
+
+
 def test_csv_folders_and_pdf(run: Run, tmp_path: Path) -> None:
     table = tmp_path / "documents.csv"
     with table.open("w", newline="") as file:

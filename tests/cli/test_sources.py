@@ -63,7 +63,9 @@ def test_list_reads_policies_logs_folders_and_standard_input(rows: Path, tmp_pat
     (tmp_path / "docs" / "hr").mkdir(parents=True)
     (tmp_path / "docs" / "hr" / "leave.md").write_text("14 days")
     folder = run("sources", "list", "--json", tmp_path / "docs")
-    assert json.loads(folder.stdout) == {"origin": "hr/", "passages": 1, "questions": 0, "share": 1.0}
+    origin = f"{tmp_path}/docs/hr/"
+    assert json.loads(folder.stdout) == {"origin": origin, "passages": 1, "questions": 0, "share": 1.0}
+    assert run("sources", "list", "--json", tmp_path / "docs" / "hr" / "leave.md").stdout == folder.stdout
     log = {"audit": 1, "query_hash": "q", "passages": [{"source": "https://cnn.com", "kept": True}] * 2}
     alone = run("sources", "list", "-", input=json.dumps(log))
     assert "cnn.com" in alone.stdout
@@ -102,4 +104,4 @@ def test_list_names_the_patterns_that_match_nothing(rows: Path, tmp_path: Path) 
     policy = tmp_path / "policy.yaml"
     policy.write_text("known: [cnn.com, docs.exmaple]\n")
     result = run("sources", "list", "--policy", policy, rows)
-    assert "patterns without a match: docs.exmaple" in result.output
+    assert "patterns without a match: docs.exmaple; sources are named here as https://" in result.output

@@ -210,8 +210,8 @@ def test_any_texts_can_be_scanned(texts: list[str]) -> None:
 
 def test_sarif_quotes_an_address_and_the_first_span_is_the_place() -> None:
     spans = (Span(4, 7, 0.9, "hidden"), Span(0, 3, 0.8, "order"))
-    finding = Finding("a", 0.8, True, spans, ("it hides",), None, (), "one\ntwo", source="a page\ud800#2.md")
-    (run,) = sarif(Scan((finding,), 2), "docs", "docs")["runs"]
+    finding = Finding("a", 0.8, True, spans, ("it hides",), None, (), "one\ntwo", source="docs/a page\ud800#2.md")
+    (run,) = sarif(Scan((finding,), 2), "docs", folder=True)["runs"]
     (result,) = run["results"]
     assert result["locations"] == [
         {

@@ -73,8 +73,9 @@ def test_the_most_specific_pattern_counts_and_of_equals_the_most_careful_list() 
         "https://a.example/b": "known",
         "https://a.example/b/c": "trusted",
     }
-    assert {source: policy.level(source, origin_of(source)) for source in levels} == levels
-    assert Policy.of(None).level("https://evil.com", "evil.com") is None
+    found = {source: policy.matching(source, origin_of(source)) for source in levels}
+    assert {source: listed[0][1] if listed else None for source, listed in found.items()} == levels
+    assert Policy.of(None).matching("https://evil.com", "evil.com") == []
 
 
 HOSTILE = st.lists(

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from unpoison.agents.leaves import UNREAD, Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
 from unpoison.agents.policy import ToolPolicy, ToolSettings
+from unpoison.core.codec import to_row
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.injections import DETECTOR, STRONG
 from unpoison.injections.detector import MAX_QUOTE_CHARS
@@ -132,18 +133,9 @@ class ScreenedResult:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, without any text of the result."""
-        fields: dict[str, Any] = {
-            "tool": self.tool,
-            "outcome": self.outcome,
-            "code": self.reason.code,
-            "source": self.source,
-            "level": self.level,
-            "trust": self.trust,
-            "cuts": [cut.to_dict() for cut in self.cuts[:MAX_CUTS]],
-            "more_cuts": max(len(self.cuts) - MAX_CUTS, 0) or None,
-            "notes": list(self.notes) or None,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
+        more = {"more_cuts": len(self.cuts) - MAX_CUTS} if len(self.cuts) > MAX_CUTS else {}
+        cuts = {"code": self.reason.code, "cuts": [cut.to_dict() for cut in self.cuts[:MAX_CUTS]], **more}
+        return to_row(self, leave_out=("value", "reason", "cuts"), sparse=("source", "notes")) | cuts
 
 
 def screen_tool_result(

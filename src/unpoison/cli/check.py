@@ -33,13 +33,14 @@ from unpoison.check.page import check_page, checked, code_lines, headline, secti
 from unpoison.cli.common import progress, say
 from unpoison.cli.display import report_table, show
 from unpoison.cli.options import argument, option
-from unpoison.cli.sources import located, path_names
 from unpoison.core.registry import from_laboratory
 from unpoison.errors import OptionError
 from unpoison.io.output import check_output
 from unpoison.report.document import PAGE_SUFFIXES, check_suffix, write_text
 from unpoison.retrieval.store import store_forms
 from unpoison.scan.sources import all_documents, describe_source
+from unpoison.utils.files import path_names
+from unpoison.utils.plain_text import plain
 
 LIVE = "A running system"
 """The heading of its options."""
@@ -166,9 +167,10 @@ def _counts(result: CheckResult) -> dict[str, float]:
 
 def _check_documents(source: str, ignore: list[str], **options: Any) -> CheckResult:
     """Check documents; files that cannot be read are named."""
-    read, failures = all_documents(source, say, ignore)
-    pairs = [(document, located(document, source)) for document in read]
-    roots, documents = () if pairs[0][0] is pairs[0][1] else path_names(Path(source)), [named for _, named in pairs]
+    documents, failures = all_documents(source, say, ignore)
+    roots = path_names(Path(source))
+    if not any((one.passage.source or "").startswith(roots[0]) for one in documents):
+        roots = ()  # rows of a file or store have sources of their own
     return check_documents(describe_source(source), documents, roots=roots, unread=len(failures), **options)
 
 
@@ -185,4 +187,5 @@ def _show(result: CheckResult, code: str, policy: Path | None) -> None:
             if policy is None:
                 typer.echo(result.policy)
             typer.echo(indent(code, "    "))  # as it is, to be copied
-        show(*(f"- {note}" for note in section.notes))
+        for note in section.notes:
+            typer.echo(plain(f"- {note}"))  # not wrapped: a command in it is to be copied

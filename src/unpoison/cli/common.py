@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from unpoison.defenses.base import Defense
@@ -18,12 +19,14 @@ from unpoison.io.files import open_source
 from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_generator
 from unpoison.models.protocols import Generator
-from unpoison.utils.plain_text import count_noun, plain
+from unpoison.sources.sources import Sources
+from unpoison.utils.files import path_names
+from unpoison.utils.plain_text import count_noun, excerpt, plain
 from unpoison.utils.threads import parallel_map
 
 __all__ = [
-    "RowCounts", "cache_replies", "outcomes", "progress", "row_progress", "say", "status_of_sources",
-    "track_progress", "usable_rows", "with_learning",
+    "RowCounts", "cache_replies", "outcomes", "progress", "row_progress", "say", "say_unmatched",
+    "status_of_sources", "track_progress", "usable_rows", "with_learning",
 ]  # fmt: skip
 
 
@@ -43,10 +46,31 @@ def with_learning(defense: Defense, wanted: bool) -> Defense:
 
 def status_of_sources(defense: Defense, status: int) -> int:
     """The exit status; 1 with a warning if the history of sources could not be used."""
-    notes = () if defense.sources is None else defense.sources.notes
-    for note in notes:
+    if defense.sources is None:
+        return status
+    say_unmatched(defense.sources, every=False)
+    for note in defense.sources.notes:
         say(f"warning: {note}")
-    return status or int(bool(notes))
+    return status or int(bool(defense.sources.notes))
+
+
+def say_unmatched(sources: Sources, files: Iterable[str] = (), *, every: bool = True) -> None:
+    """Name the patterns of a policy that no source matched, and such a source; unless `every`, only if none did.
+
+    Both names of the folders and files that were read count as sources: a policy may list the one that is not used.
+    """
+    for path in map(Path, files):
+        for name in path_names(path):
+            sources.blocks({"source": f"{name}/" if path.is_dir() else name})
+    unused, patterns = sources.unmatched(), sources.policy.patterns
+    if sources.met and unused and (every or len(unused) == len(patterns)):
+        more = f" and {len(unused) - NAMED:,} more" if len(unused) > NAMED else ""
+        named = ", ".join(map(excerpt, unused[:NAMED]))
+        say(f"patterns without a match: {named}{more}; sources are named here as {excerpt(sources.met)}")
+
+
+NAMED = 3
+"""Patterns named in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)

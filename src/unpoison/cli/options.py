@@ -9,6 +9,7 @@ file never imports code beside it.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -133,12 +134,22 @@ def argument(metavar: str, help: str, **settings: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, **settings)
 
 
+def _not_a_question(value: str) -> str:
+    """A callback of files with rows: says what to type to somebody who gives a question instead."""
+    asks = value.rstrip().endswith("?") or (" " in value.strip() and not Path(value).suffix)
+    if asks and not os.path.exists(value):  # of a path, a long name would be an error
+        row = json.dumps({"question": value, "passages": ["...", "..."]}, ensure_ascii=False)
+        raise OptionError(f"{clip(value)} is no file; write it with its passages into one and give that: {row}")
+    return value
+
+
 RowsFile = Annotated[
     str,
     argument(
         "FILE",
         "JSON Lines, CSV or Parquet with 'query' (or 'question') and 'passages' in every row; - reads JSON Lines from "
         "standard input.",
+        callback=_not_a_question,
     ),
 ]
 EncoderName = Annotated[

@@ -13,7 +13,6 @@ a document is flagged.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.common import row_progress, say
+from unpoison.cli.common import row_progress, say, say_unmatched
 from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
 from unpoison.io.output import Writer, check_output
@@ -93,6 +92,10 @@ def scan(
     before = frozenset[str]() if seen is None else read_seen(seen)
     documents, failures = all_documents(source, say, ignore or (), named=MAX_NAMED)
     unfinished = None if seen is None else seen.with_name(f"{seen.name}.unfinished")
+    if known is not None:
+        for document in documents:
+            known.blocks(document.passage)  # meets its source
+        say_unmatched(known, [source])
     with row_progress(rows_on_stdout=as_json) as show:
         scan_result = scanned(
             documents,
@@ -132,8 +135,7 @@ def _write(
             writer.write(finding.to_dict())
         active = writer.active
     if report is not None:
-        folder = os.path.relpath(source) if Path(source).is_dir() else ""
-        log = sarif(scan_result, describe_source(source), folder)
+        log = sarif(scan_result, describe_source(source), folder=Path(source).is_dir())
         write_text(report, json.dumps(log, indent=1) + "\n")
     if html is not None:
         write_text(html, page(scan_result, describe_source(source)))

@@ -12,15 +12,15 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from unpoison.cli.common import RowCounts, say, usable_rows
+from unpoison.cli.common import RowCounts, say, say_unmatched, usable_rows
 from unpoison.cli.display import show, text_table
 from unpoison.cli.options import Command, argument, option
 from unpoison.errors import OptionError
 from unpoison.io.rows import Row
 from unpoison.models.loading import load_generator
 from unpoison.retrieval.store import is_store
-from unpoison.scan.documents import Document, UnreadDocument
-from unpoison.scan.sources import read_documents
+from unpoison.scan.documents import UnreadDocument
+from unpoison.scan.sources import is_document, read_documents
 from unpoison.sources.history import History, PastRetrieval, retrieval_of
 from unpoison.sources.origins import check_rule
 from unpoison.sources.policy import Policy
@@ -31,9 +31,6 @@ T = TypeVar("T")
 
 MAX_REPORTED = 20
 """Unreadable rows that are named; the others are counted."""
-
-NAMED = 3
-"""Origins named in a sentence."""
 
 ONE_SHARE = 0.8
 """With a larger share of the passages, one origin does not distinguish sources."""
@@ -91,9 +88,7 @@ def list_(
     """List the origins in your data with their passages, questions and shares."""
     known, tally = _sources(policy, origin), Tally()
     counts = RowCounts("", most=MAX_REPORTED)
-    unused = [pattern for pattern, _ in known.policy.patterns]
-    for one in _retrievals(files, counts, named=bool(unused)):
-        unused = known.unmatched(unused, one.passages)
+    for one in _retrievals(files, counts):
         tally.add(one.question, known.standings("", one.passages))
     levels = bool(known.policy.patterns)
     if as_json:
@@ -104,8 +99,7 @@ def list_(
             typer.echo(json.dumps(fields, ensure_ascii=False))
     else:
         _show(tally, levels, top)
-    if unused:
-        say(f"patterns without a match: {', '.join(excerpt(one.text) for one in unused[:NAMED])}; check their spelling")
+    say_unmatched(known, files)
     for line in _advice(tally, known.policy.origin):
         say(line)
     say(counts.summary("read"))
@@ -148,37 +142,20 @@ def _sources(policy: Path | None, origin: str | None, history: Path | None = Non
     return Sources(read if origin is None else replace(read, origin=check_rule(origin)), History(history))
 
 
-def _retrievals(files: list[str], counts: RowCounts, *, named: bool) -> Iterator[PastRetrieval]:
-    """The retrievals of every file; documents, folders and stores are retrievals without a question.
-
-    `named` says whether files of a folder have the names of a policy; without one its subfolders are the sources.
-    """
+def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
+    """The retrievals of every file; documents, folders and stores are retrievals without a question."""
 
     def count_failure(failure: UnreadDocument) -> None:
         counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)
 
     for file in files:
-        if file == "-" or not (is_store(file) or Path(file).is_dir()):
+        if file == "-" or not (is_store(file) or Path(file).is_dir() or is_document(file)):
             yield from usable_rows([file], counts, partial(retrieval_of, documents=True))
             continue
         counts.source = file
         for document in read_documents(file, count_failure):
             counts.add_part(1, [], resumed=False)
-            yield PastRetrieval(None, [(located(document, file) if named else document).passage])
-
-
-def path_names(path: Path) -> tuple[str, ...]:
-    """Names of a folder or file that loaders use: the path as typed, and the absolute path."""
-    full, typed = path.resolve().as_posix(), path.as_posix()
-    return (full,) if path.is_absolute() or typed.startswith(".") else (typed, full)
-
-
-def located(document: Document, source: str) -> Document:
-    """A document of a folder or file, with the name that loaders and policies use as its source; a row as it is."""
-    path, passage = Path(source), document.passage
-    inside = f"/{document.id}" if path.is_dir() else ""
-    own = inside or passage.source == passage.id == path.name
-    return replace(document, passage=replace(passage, source=path_names(path)[0] + inside)) if own else document
+            yield PastRetrieval(None, [document.passage])
 
 
 def _show(tally: Tally, levels: bool, top: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.codec import to_row
 from unpoison.core.verdicts import Span
 from unpoison.errors import clip
 from unpoison.injections.imperatives import VOUCHES
@@ -63,21 +64,9 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """A row of `scan --json`: id, suspicion, flagged, spans, reasons, group, neighbours, and other known fields."""
-        origin = {"source": self.source, "author": self.author}
-        if self.added_at is not None:
-            origin["added_at"] = self.added_at.isoformat()
-        return {
-            "id": self.id,
-            "suspicion": self.suspicion,
-            "flagged": self.flagged,
-            "spans": [span.to_dict() for span in self.spans],
-            "reasons": list(self.reasons),
-            "group": self.group,
-            "neighbours": list(self.neighbours),
-            **({"allow": self.allow} if self.flagged else {}),
-            **{name: value for name, value in origin.items() if value is not None},
-            **({"notes": list(self.notes)} if self.notes else {}),
-        }
+        fields = to_row(self, leave_out=("text", "added_at"), sparse=("source", "author", "notes"))
+        time = {} if self.added_at is None else {"added_at": self.added_at.isoformat()}
+        return fields | time | ({"allow": self.allow} if self.flagged else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from unpoison import __version__
+from unpoison.core.codec import to_row
 from unpoison.core.passages import Passage
 from unpoison.errors import UnpoisonError
 from unpoison.models.loading import GeneratorFunction, as_generator
@@ -220,19 +221,8 @@ class Incident:
         return tuple(p.document.id for p in self.proofs if p.document.standing is Stance.STATES)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "unpoison": __version__,
-            "question": self.question,
-            "answer": self.answer,
-            "verdict": self.verdict.value,
-            "summary": SENTENCES[self.verdict],
-            "guilty": list(self.guilty),
-            "proofs": [proof.to_dict() for proof in self.proofs],
-            "suspects": [suspect.to_dict() for suspect in self.suspects],
-            "after": self.after,
-            "asked": self.asked,
-            "notes": list(self.notes),
-        }
+        more = {"unpoison": __version__, "summary": SENTENCES[self.verdict], "guilty": list(self.guilty)}
+        return {**to_row(self), **more}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=True, indent=2) + "\n"

@@ -6,12 +6,13 @@ unsure; decisions are stored in the browser and exported as JSON.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
-from pathlib import PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -68,13 +69,13 @@ def _pieces(finding: Finding) -> Iterator[tuple[str, bool]]:
         yield f"… and {len(finding.text) - MAX_TEXT:,} characters more", False
 
 
-def sarif(scan: Scan, source: str, folder: str = "") -> dict[str, Any]:
+def sarif(scan: Scan, source: str, *, folder: bool = False) -> dict[str, Any]:
     """Flagged documents as results with their spans as character regions, JSON-ready.
 
     Args:
         scan: The result of the scan.
         source: The name of the source for display.
-        folder: The scanned folder, which stands before the names of its files; "" for other sources.
+        folder: Whether its sources are paths of files, which are named from the working folder on.
     """
     rule = {
         "id": RULE,
@@ -93,7 +94,7 @@ def sarif(scan: Scan, source: str, folder: str = "") -> dict[str, Any]:
     return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
 
-def _result(finding: Finding, folder: str) -> dict[str, Any]:
+def _result(finding: Finding, folder: bool) -> dict[str, Any]:
     """One alert; the first location is the primary one, the others are related."""
     first, *others = [_location(finding, folder, span) for span in finding.spans or (None,)]
     return {
@@ -109,11 +110,11 @@ def _result(finding: Finding, folder: str) -> dict[str, Any]:
     }
 
 
-def _location(finding: Finding, folder: str, span: Span | None) -> dict[str, Any]:
+def _location(finding: Finding, folder: bool, span: Span | None) -> dict[str, Any]:
     """Where a result is shown: an address, or a path relative to the repository, and the region."""
     file = finding.source or finding.id
     if folder and "://" not in file:
-        file = (PurePosixPath(folder) / file).as_posix()
+        file = Path(os.path.relpath(file)).as_posix()
     place: dict[str, Any] = {"artifactLocation": {"uri": quote(file, safe=URI_CHARACTERS, errors="replace")}}
     location = {"physicalLocation": place, "logicalLocations": [{"name": finding.id, "kind": "resource"}]}
     if span is not None:

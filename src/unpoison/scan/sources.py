@@ -21,10 +21,10 @@ from unpoison.scan.other_files import advice
 from unpoison.scan.parts import COVERT, FOLDED, FileText
 from unpoison.scan.stores import refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows
-from unpoison.utils.files import Spilled
+from unpoison.utils.files import Spilled, path_names
 from unpoison.utils.plain_text import count_noun, excerpt
 
-__all__ = ["all_documents", "describe_source", "folder_documents", "read_documents"]
+__all__ = ["all_documents", "describe_source", "folder_documents", "is_document", "read_documents"]
 
 
 def read_documents(
@@ -91,7 +91,7 @@ def open_documents(
     elif source != "-" and Path(source).is_dir():
         _refuse_store(Path(source))
         yield documents_of(folder_documents(Path(source), failed, ignore))
-    elif _is_file(source):
+    elif Path(source).suffix.lower() in TABLES or is_document(source):
         path = Path(source)
         path.stat()  # raises if it is missing
         yield documents_of(_file_documents([path], path.parent, failed, alone=True))
@@ -101,14 +101,14 @@ def open_documents(
             yield documents_of(_of_records(rows, failed))
 
 
-def _is_file(source: str) -> bool:
-    """Whether a source is one file of a type for itself, and not rows of JSON or Parquet."""
+def is_document(source: str) -> bool:
+    """Whether a source is one file of a type for itself, and not rows."""
     kind = Path(source).suffix.lower()
-    return kind in TABLES or (kind not in (*ROW_FILES, ".json", "") and ":" not in source and Path(source).exists())
+    return kind not in (*ROW_FILES, ".json", ".gz", "") and ":" not in source and Path(source).exists()
 
 
 def _of_records(
-    records: Iterable[FileRow], failed: Callable[[UnreadDocument], None], file: str = ""
+    records: Iterable[FileRow], failed: Callable[[UnreadDocument], None], file: str = "", source: str = ""
 ) -> Iterator[Document]:
     """The documents of rows.
 
@@ -116,6 +116,7 @@ def _of_records(
         records: The rows.
         failed: Called for every unreadable one.
         file: The name of their file in a folder, before their ids.
+        source: Its path, the source of rows without one.
     """
     for record in records:
         error = record.error
@@ -130,7 +131,7 @@ def _of_records(
             failed(UnreadDocument(f"{file}, {location}" if file else location, error or ""))
         elif file:
             name = f"{file}#{record.fields.get('id') or record.number}"
-            passage = replace(document.passage, id=name, source=document.passage.source or file)
+            passage = replace(document.passage, id=name, source=document.passage.source or source)
             yield replace(document, passage=passage, notes=tuple(n for n in document.notes if n != UNNAMED))
         else:
             yield document
@@ -147,7 +148,9 @@ MAX_FILE_BYTES = 256 * 2**20
 def folder_documents(
     folder: Path, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
 ) -> Iterator[Document]:
-    """The files below a folder in the order of their names, each a document with its path as name and the file's time.
+    """The files below a folder in the order of their names, each a document with the file's time.
+
+    A document is named by the path below the folder; its source is the whole path, as loaders have it.
 
     Args:
         folder: The folder.
@@ -172,17 +175,19 @@ def _file_documents(
     paths: Sequence[Path], folder: Path, failed: Callable[[UnreadDocument], None], *, alone: bool = False
 ) -> Iterator[Document]:
     """The documents of files; `alone` for one that was named, whose rows have the names that they have."""
+    root = path_names(folder)[0]
     with FileReader() as reader:
         for path in paths:
             name, kind = path.relative_to(folder).as_posix(), path.suffix.lower()
+            source = path_names(path)[0] if alone else f"{root}/{name}"
             why = _unread(path, kind)
             try:
                 if not why and path.stat().st_size > MAX_FILE_BYTES:
                     why = f"it is larger than {MAX_FILE_BYTES // 2**20} MiB; split it"
                 if not why and kind in ROW_FILES:
-                    yield from _rows_of(path, name, failed, alone=alone)
+                    yield from _rows_of(path, name, source, failed, alone=alone)
                 elif not why:
-                    yield _document(path, name, kind, reader)
+                    yield _document(path, name, source, reader)
             except MissingExtraError as error:
                 why = str(error)
             except Exception as error:  # a library raises whatever it likes on hostile files
@@ -193,18 +198,20 @@ def _file_documents(
                 failed(UnreadDocument(name, why))
 
 
-def _rows_of(path: Path, name: str, failed: Callable[[UnreadDocument], None], *, alone: bool) -> Iterator[Document]:
+def _rows_of(
+    path: Path, name: str, source: str, failed: Callable[[UnreadDocument], None], *, alone: bool
+) -> Iterator[Document]:
     """The rows of a table with a column of texts as documents, and any other table as one."""
     file = "" if alone else name
     if path.suffix.lower() not in TABLES:
         with open_source(str(path)) as rows:
-            yield from _of_records(rows, failed, file)
+            yield from _of_records(rows, failed, file, source)
         return
     table, notes = table_rows(str(path))
     if isinstance(table, FileText):
-        yield _of_file(table, name, datetime.fromtimestamp(path.stat().st_mtime, UTC))
+        yield _of_file(table, name, source, datetime.fromtimestamp(path.stat().st_mtime, UTC))
         return
-    for document in _of_records(table, failed, file):
+    for document in _of_records(table, failed, file, source):
         yield replace(document, notes=(*document.notes, *notes))
 
 
@@ -217,18 +224,18 @@ def _unread(path: Path, kind: str) -> str:
     return "" if kind in (*TEXT_FILES, *READERS, *ROW_FILES) else advice(kind)
 
 
-def _document(path: Path, name: str, kind: str, reader: FileReader) -> Document:
-    added_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+def _document(path: Path, name: str, source: str, reader: FileReader) -> Document:
+    added_at, kind = datetime.fromtimestamp(path.stat().st_mtime, UTC), path.suffix.lower()
     if kind in READERS:
-        return _of_file(reader.read(path, kind), name, added_at)
+        return _of_file(reader.read(path, kind), name, source, added_at)
     text, notes = decode(path.read_bytes())
-    return Document(Passage(text, id=name, source=name), added_at, notes=notes)
+    return Document(Passage(text, id=name, source=source), added_at, notes=notes)
 
 
-def _of_file(file: FileText, name: str, added_at: datetime) -> Document:
+def _of_file(file: FileText, name: str, source: str, added_at: datetime) -> Document:
     seen = file.reading()
     return Document(
-        Passage(seen.text, id=name, title=file.title, source=name),
+        Passage(seen.text, id=name, title=file.title, source=source),
         added_at,
         file.author,
         file.reading(FOLDED),

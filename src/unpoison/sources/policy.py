@@ -263,13 +263,13 @@ class Policy:
         """Whether it lists any trusted or known source."""
         return any(level in ("trusted", "known") for _, level in self.patterns)
 
-    def level(self, source: str | None, origin: str) -> Level | None:
-        """The list of the most specific matching pattern; None if none matches."""
+    def matching(self, source: str | None, origin: str) -> list[Listed]:
+        """The matching patterns, each with its list; the most specific one, which decides, first."""
         places = (None if source is None else place(source), origin_place(origin) if origin else None)
         keys = dict.fromkeys(("", origin, *(found.host for found in places if found is not None)))
         listed = [one for key in keys for one in self._by_key.get(key, ())]
-        found = [(-one.literal, LISTS.index(level)) for one, level in listed if one.matches(source, origin)]
-        return LISTS[min(found)[1]] if found else None
+        found = [(one, level) for one, level in listed if one.matches(source, origin)]
+        return sorted(found, key=lambda one: (-one[0].literal, LISTS.index(one[1])))
 
 
 def _read(path: Path, where: str) -> Mapping[Any, Any]:

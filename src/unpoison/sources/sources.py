@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -104,7 +105,8 @@ class Sources:
 
     def _start(self) -> None:
         self._levels: LRUCache[tuple[str | None, str], str] = LRUCache(lambda _k, _v: 1, 4096)
-        self._note, self._again = "", 0.0
+        self._note, self._again, self.met = "", 0.0, ""
+        self._matched = set[Pattern]()
 
     @classmethod
     def of(cls, value: Sources | Policy | str | Path | Mapping[str, Any] | None) -> Sources | None:
@@ -170,10 +172,9 @@ class Sources:
         source, origin = self._read(passage)
         return self._level(source, origin) in ("trusted", "known") or self.allowed.matches(passage, origin)
 
-    def unmatched(self, patterns: Iterable[Pattern], passages: Iterable[object]) -> list[Pattern]:
-        """The patterns that match no passage's source."""
-        read = {self._read(passage) for passage in passages}
-        return [pattern for pattern in patterns if not any(pattern.matches(*one) for one in read)]
+    def unmatched(self) -> list[str]:
+        """The patterns that no source matched so far; `met` is one of those sources, "" if there was none."""
+        return [pattern.text for pattern, _ in self.policy.patterns if pattern not in self._matched]
 
     def trust(self, origin: str, question: str | None = None) -> float:
         """The weight of an origin's claims, in [0, 1]; the question itself does not count."""
@@ -240,13 +241,9 @@ class Sources:
             yield question_hash(question), found
 
     def _write(self, records: Iterable[Record]) -> None:
-        chunk: list[Record] = []
-        for record in records:
-            chunk.append(record)
-            if len(chunk) == CHUNK:
-                self.history.record_many(chunk, self._today())
-                chunk.clear()
-        self.history.record_many(chunk, self._today())
+        left = iter(records)
+        while chunk := list(islice(left, CHUNK)):
+            self.history.record_many(chunk, self._today())
 
     def forget(self, origin: str) -> bool:
         """Delete the record of an origin; return whether there was one."""
@@ -286,7 +283,10 @@ class Sources:
             return None
         level = self._levels.get((source, origin))
         if level is None:
-            level = self.policy.level(source, origin) or ""
+            found = self.policy.matching(source, origin)
+            level = found[0][1] if found else ""
+            self._matched.update(pattern for pattern, _ in found)
+            self.met = self.met or source or origin
             if len(source or "") <= 2_048:
                 self._levels.put((source, origin), level)
         return level or None  # type: ignore[return-value]

@@ -20,7 +20,9 @@ import yaml
 
 from unpoison.errors import InputError, clip
 
-__all__ = ["Closing", "Spilled", "hold_lock", "load_yaml", "lock_file", "named_errors", "private", "write_file"]
+__all__ = [
+    "Closing", "Spilled", "hold_lock", "load_yaml", "lock_file", "named_errors", "path_names", "private", "write_file",
+]  # fmt: skip
 
 
 class Closing:
@@ -264,3 +266,9 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value}", key.start_mark)
             keys.add(str(key.value))
         return super().construct_mapping(node, deep)
+
+
+def path_names(path: Path) -> tuple[str, ...]:
+    """Names of a folder or file that loaders use: the path as typed, and the absolute path."""
+    full, typed = path.resolve().as_posix(), path.as_posix()
+    return (full,) if path.is_absolute() or typed.startswith(".") else (typed, full)

@@ -16,7 +16,7 @@ from unpoison.core.passages import Passage
 from unpoison.errors import InputError, clip, nearest
 from unpoison.io.file_rows import Source
 from unpoison.io.files import JsonLinesSource, source_of
-from unpoison_lab.data_files import data_path
+from unpoison_lab.data_files import data_path, set_names
 from unpoison_lab.evaluation.examples import Example, FieldError, Loaded, Problem
 
 __all__ = ["load", "load_passages", "poisonedrag", "radar_dynamic", "ramdocs", "robustrag"]
@@ -189,6 +189,9 @@ def _year(value: object) -> int:
 BUILT_IN = {"sample": "shared", "timeline": "radar-dynamic"}
 """The built-in samples and their formats; `timeline` has questions whose answers change."""
 
+MAX_NAMED = 20
+"""Evaluation files that an error names."""
+
 MAX_BYTES = 1 << 30
 """Larger files are refused: questions with their passages are megabytes, and they are held in memory."""
 
@@ -290,11 +293,15 @@ def _bytes_of(path: Path, digest: hashlib._Hash) -> bytes:
         if path.is_dir():
             raise InputError(f"{path} is a folder; --questions 50 makes questions from its documents") from None
         beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-        meant = nearest(path.name, [*beside, "sample", "timeline"])
-        get = f"; sets by name are built in a checkout: python -m benchmarks data get {path}"
-        get = "" if meant or path.suffix or len(path.parts) > 1 else get
+        sets = set_names()
+        known = sets.get(path.name.removesuffix(".jsonl"))
+        meant = "" if known is not None else nearest(path.name, [*beside, "sample", "timeline", *sets])
+        built = [name for name, here in sets.items() if here]
+        named = f"; sets that are built by name: {', '.join(built[:MAX_NAMED])}" if built else ""
+        get = f"; build it in a checkout: python -m benchmarks data get {path}" if known is False else ""
+        hint = "" if meant or path.suffix or len(path.parts) > 1 else get or named
         raise InputError(
-            f"{path} cannot be read: {error.strerror}; {meant}give a data file, or their folder{get}"
+            f"{path} cannot be read: {error.strerror}; {meant}give a data file, or their folder{hint}"
         ) from None
     digest.update(data)
     return data

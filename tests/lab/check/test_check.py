@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,17 +13,16 @@ import yaml
 from lab.check.corpus import write_documents
 from unpoison.check.check import ATTACKS, OWNERS, CheckResult, check_documents
 from unpoison.check.page import check_page, code_lines
-from unpoison.cli.sources import path_names
 from unpoison.core.passages import Passage
 from unpoison.scan.documents import Document
 from unpoison.scan.sources import read_documents
+from unpoison.utils.files import path_names
 from unpoison_lab.check.cases import craft_texts, make_examples
 from unpoison_lab.evaluation.contexts import Context
 
 
 def documents_of(folder: Path) -> list[Document]:
-    found = read_documents(str(folder), lambda failure: None)
-    return [replace(one, passage=replace(one.passage, source=f"{folder}/{one.id}")) for one in found]
+    return list(read_documents(str(folder), lambda failure: None))
 
 
 @pytest.fixture(scope="module")
