@@ -99,6 +99,26 @@ def test_sarif_names_the_file_below_the_working_folder_and_its_line(
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("docs/a.md", 3)
 
 
+def test_an_interrupted_scan_says_how_to_go_on(
+    run: Run, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unpoison.cli.scan.scanned", stop)
+    said = [run("scan", documents, *more) for more in ((), ("--seen", tmp_path / "seen"))]
+    assert [(one.exit_code, one.stderr.splitlines()[-1]) for one in said] == [
+        (130, "interrupted; with --seen FILE a scan goes on where it was"),
+        (130, "interrupted; the same command goes on where it was"),
+    ]
+
+
+def test_the_place_of_what_stands_somewhere_in_a_text_is_the_whole_text(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("The ferry leaves at nine.\nAsk at the desk.\n<!-- end of the main part of it -->\n")
+    shown = run("scan", tmp_path / "a.md", "--json", "--threshold", 0.1).stdout
+    assert "(line 1 to line 3)" in shown
+
+
 def test_the_patterns_of_a_policy_meet_the_names_that_loaders_use(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -211,3 +211,15 @@ def test_accents_are_compared_whichever_way_they_are_written(tmp_path: Path) -> 
     assert Allowed([composed]).matches(Passage("Open at nine.", id=parted))
     assert move([composed], here, there, tmp_path / "journal.jsonl").missing == ()
     assert [path.name for path in (tmp_path / "held").iterdir()] == [parted]
+
+
+def test_a_name_is_found_composed_and_decomposed_and_of_two_the_one_as_written(tmp_path: Path) -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    path, held, journal = tmp_path / "a.jsonl", tmp_path / "held.jsonl", tmp_path / "journal.jsonl"
+    path.write_bytes(b"".join(json_line({"id": one, "text": ascii(one)}) for one in (composed, decomposed)))
+    here, there = open_store(str(path)), open_store(str(held), new=True)
+    assert move([decomposed], here, there, journal).moved == (decomposed,)
+    assert [document.id for document in documents(here)] == [composed]
+    assert move([composed], here, there, journal).moved == (composed,)
+    held.write_bytes(json_line({"id": decomposed, "text": "x"}))
+    assert move([composed], here, there, journal).before == (decomposed,)

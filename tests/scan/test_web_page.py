@@ -137,3 +137,19 @@ def test_comments_and_attributes_are_read_beside_the_page() -> None:
     page = read_page(f"<!-- {WORDS} --><img alt='five six seven eight'><p>Read me")
     assert page.reading(FOLDED).text == f"{WORDS}\nfive six seven eight"
     assert page.reading(FOLDED).place(0) == "comment or attribute"
+
+
+@pytest.mark.parametrize(
+    ("markup", "place"),
+    [
+        (f"<div id=offer style='display:none'><p>{WORDS}</p></div>", "element div#offer"),
+        (f"<script></script><p class='note big' hidden>{WORDS}", "element p.note"),
+        (f"<p style='color:white'>{WORDS}", "element p"),
+        (f"<div hidden><b id=x hidden>{WORDS.split()[0]}</b><i id=y>{WORDS[len(WORDS.split()[0]) :]}", "element div"),
+        (f"<div hidden id='{'x' * 9999}'>{WORDS}", f"element div#{'x' * 48}"),
+    ],
+)
+def test_hidden_text_is_placed_by_the_element_that_hides_it(markup: str, place: str) -> None:
+    page = read_page(f"<p>Read me</p>{markup}")
+    (reading,) = (one for one in map(page.reading, (FOLDED, COVERT)) if one.text)
+    assert (reading.text, reading.place(0)) == (WORDS, place)

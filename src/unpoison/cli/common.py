@@ -152,19 +152,12 @@ def _bar(remark: str, *, counted: bool, hidden: bool = False, **fields: Any) -> 
     if hidden or not sys.stderr.isatty():
         yield lambda **_: None
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
 
-    share = MofNCompleteColumn() if counted else TaskProgressColumn()
-    columns = (BarColumn(), share, TimeRemainingColumn(), TextColumn(remark, markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+    share = rich.MofNCompleteColumn() if counted else rich.TaskProgressColumn()
+    columns = (rich.BarColumn(), share, rich.TimeRemainingColumn(), rich.TextColumn(remark, markup=False))
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         yield partial(bar.update, bar.add_task("", total=None, **fields))
 
 

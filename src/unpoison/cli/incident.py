@@ -9,7 +9,7 @@ Exit status: 0 when documents were named or proven, 1 when not, 2 when nothing c
 
 from __future__ import annotations
 
-import sys
+import json
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Annotated, Any, NamedTuple
@@ -73,7 +73,7 @@ def incident(
     known = tuple(right or ()) or case.right
     result = trace(asked or "", said or "", case.passages, generator, right=known, k=k, budget=budget)
     if as_json:
-        sys.stdout.write(result.to_json())
+        typer.echo(json.dumps(result.to_dict(), indent=2))
     else:
         _show(result)
     raise typer.Exit(0 if result.verdict in (DocumentVerdict.NAMED, DocumentVerdict.PROVEN) else 1)

@@ -96,15 +96,19 @@ def scan(
         for document in documents:
             known.blocks(document.passage)  # meets its source
         say_unmatched(known, [source])
-    with row_progress(rows_on_stdout=as_json) as show:
-        scan_result = scanned(
-            documents,
-            threshold=threshold,
-            seen=before,
-            engine=ScanEngine(defense, workers, unfinished),
-            sources=known,
-            progress=lambda step, done, total: show(done, total, done),
-        )
+    try:
+        with row_progress(rows_on_stdout=as_json) as show:
+            scan_result = scanned(
+                documents,
+                threshold=threshold,
+                seen=before,
+                engine=ScanEngine(defense, workers, unfinished),
+                sources=known,
+                progress=lambda step, done, total: show(done, total, done),
+            )
+    except KeyboardInterrupt:
+        how = "with --seen FILE a scan" if seen is None else "the same command"
+        raise KeyboardInterrupt(f"{how} goes on where it was") from None
     if failures:
         scan_result = replace(scan_result, notes=(_unread(source, failures, len(documents)), *scan_result.notes))
     _write(scan_result, source, as_json, output, sarif, html)

@@ -241,7 +241,7 @@ def _place(
 ) -> tuple[tuple[int, int] | None, str]:
     """The region of some words in the caller's text, None if they are not in it, and where a person finds them.
 
-    Words of a visible unit that are not found stand somewhere in the whole unit.
+    Words of a visible unit that are not found stand somewhere in the whole unit, which may have many places.
     """
     start = document.passage.text.find(words, piece.start, piece.end) if words else -1
     if region is None and start >= 0:
@@ -250,7 +250,8 @@ def _place(
         reading = document.covert if piece.concealed == COVERT else document.hidden
         return None, reading.place(max(reading.text.find(words), 0))
     region = region or (piece.start, piece.end)
-    return region, document.reading.place(region[0])
+    first, last = (document.reading.place(end) for end in (region[0], max(region[1] - 1, region[0])))
+    return region, first if first == last else f"{first} to {last}"
 
 
 def _claim(collection: ScanCollection, evidence: ScanEvidence, unit: int) -> str:

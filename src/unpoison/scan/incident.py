@@ -9,7 +9,6 @@ that neither states the wrong answer nor contains an injection is never guilty.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -223,9 +222,6 @@ class Incident:
     def to_dict(self) -> dict[str, Any]:
         more = {"unpoison": __version__, "summary": SENTENCES[self.verdict], "guilty": list(self.guilty)}
         return {**to_row(self), **more}
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=True, indent=2) + "\n"
 
 
 def _conclude(trials: Trials, suspects: Callable[[], Sequence[Suspect]], right: Sequence[str]) -> Incident:

@@ -62,11 +62,10 @@ def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
     moved, before, missing = list[str](), list[str](), list[str]()
     for start in range(0, len(wanted), AT_ONCE):
         some = wanted[start : start + AT_ONCE]
-        raw = here.fetch(list(dict.fromkeys(form for name in some for form in _forms(name))))
-        absent = [name for name in some if not any(form in raw for form in _forms(name))]
-        already = there.fetch(absent) if absent else {}
-        before += [name for name in absent if name in already]
-        missing += [name for name in absent if name not in already]
+        raw, absent = _fetch(some, here)
+        already, gone = _fetch(absent, there)
+        before += already
+        missing += gone
         if raw:
             _check_free(raw, here, there, journal)
             _carry(raw, here, there, journal)
@@ -74,9 +73,15 @@ def move(ids: Sequence[str], here: Store, there: Store, journal: Path) -> Moved:
     return Moved(tuple(moved), tuple(missing), tuple(before))
 
 
-def _forms(name: str) -> tuple[str, str, str]:
-    """A name as it is written, and with accents composed and decomposed: systems and editors write either."""
-    return name, normalize("NFC", name), normalize("NFD", name)
+def _fetch(names: Sequence[str], store: Store) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """The raw documents of a store with these names, and the names that it has not.
+
+    Systems and editors write accents composed or decomposed: the name as it is written comes first.
+    """
+    forms = {name: [name, *(normalize(form, name) for form in ("NFC", "NFD"))] for name in names}
+    held = store.fetch(list(dict.fromkeys(form for some in forms.values() for form in some))) if names else {}
+    found = {name: next((form for form in some if form in held), None) for name, some in forms.items()}
+    return {form: held[form] for form in found.values() if form is not None}, [n for n in names if found[n] is None]
 
 
 def _check_free(raw: Mapping[str, Mapping[str, Any]], here: Store, there: Store, journal: Path) -> None:

@@ -239,9 +239,7 @@ def tables(report: AuditReport) -> Iterator[Table]:
     """Tables of documents, sources and authors, and questions, for the terminal and the page."""
     origins = tuple(sorted((*report.counts["source"], *report.counts["author"]), key=LogCount.rank))
     flagged, attacked = (f"{report.flagged[kind]:,}" for kind in ("document", "question"))
-    none = "; no document was dropped for several questions more often than by chance" * (
-        not report.flagged["document"]
-    )
+    none = "; none was dropped for more questions than by chance" * (not report.flagged["document"])
     for title, columns, counts in (
         (f"documents: {flagged} flagged{none}", ("questions", "source, author"), report.counts["document"]),
         ("sources and authors", ("documents and questions",), origins),

@@ -15,6 +15,12 @@ from unpoison.text.markup import KINDS
 
 __all__ = ["concealed_texts", "read_page"]
 
+ASIDE = "comment or attribute"
+"""The place of a text that is no content of an element."""
+
+MAX_NAME = 60
+"""Characters of an element's name, with its id or class."""
+
 SILENT = frozenset({"script", "style"})
 """Elements whose content is not text of the page."""
 
@@ -62,9 +68,10 @@ Colour = tuple[int, int, int] | str
 
 
 class _Look(NamedTuple):
-    """How an element is shown; `ground` is None if a style sheet elsewhere may decide it."""
+    """How an element is shown, and which one hides it; `ground` is None if a style sheet elsewhere may decide it."""
 
     hidden: str = ""
+    hider: str = ""
     silent: bool = False
     drawn: bool = False
     letters: Colour | None = None
@@ -87,7 +94,11 @@ def read_page(markup: str, *, xml: bool = False) -> FileText:
     styled, scripted = (parser.css_first(one) is not None for one in ("link[rel~=stylesheet]", "script"))
     page = _PageLook(rules, styled, scripted)
     title, asides = list[str](), list[str]()
-    texts: dict[str, list[str]] = {"": [], FOLDED: [], COVERT: []}
+    parts, pieces, hiders = list[Part](), dict[str, list[str]](), dict[str, str]()
+
+    def end_line(hidden: str) -> None:
+        parts.append(Part("".join(pieces.pop(hidden, ())), hiders.pop(hidden, ""), hidden))
+
     for node, look in _walk(parser.root, page):
         tag = node.tag
         if tag == "-comment":
@@ -95,13 +106,15 @@ def read_page(markup: str, *, xml: bool = False) -> FileText:
         elif tag != "-text":
             asides += [value for name, value in node.attributes.items() if name in SPOKEN and value]
             if KINDS.get(tag):
-                texts[look.hidden].append("\n")
+                end_line(look.hidden)
         elif node.parent is not None and node.parent.tag == "title" and not look.drawn:
             title.append(node.text_content or "")
         elif not look.silent:
-            texts[look.hidden].append(node.text_content or "")
-    parts = [Part("".join(pieces), hidden=hidden) for hidden, pieces in texts.items()]
-    parts += [Part(aside, "comment or attribute", FOLDED) for aside in asides]
+            pieces.setdefault(look.hidden, []).append(node.text_content or "")
+            hiders.setdefault(look.hidden, look.hider)
+    for hidden in list(pieces):
+        end_line(hidden)
+    parts += [Part(aside, ASIDE, FOLDED) for aside in asides]
     return FileText(tuple(parts), " ".join("".join(title).split()) or None)
 
 
@@ -109,7 +122,7 @@ def concealed_texts(text: str) -> list[Part]:
     """Lines of four words or more that markup inside a text hides, without comments and attributes."""
     if "<" not in text or not _MAY_HIDE.search(text):
         return []
-    parts = [part for part in read_page(text).parts if part.hidden and not part.place]
+    parts = [part for part in read_page(text).parts if part.hidden and part.place != ASIDE]
     lines = [part._replace(text=" ".join(line.split())) for part in parts for line in part.text.split("\n")]
     return [line for line in lines if len(line.text.split()) >= MIN_WORDS]
 
@@ -182,7 +195,9 @@ def _look(node: Any, above: _Look, page: _PageLook) -> _Look:
         hidden = FOLDED if known else COVERT
     elif not hidden and not _CLASSES.isdisjoint(classes) and not any(map(_RESPONSIVE.match, classes)):
         hidden = FOLDED
-    return _Look(hidden, above.silent or tag in SILENT, drawn, letters, ground)
+    name = f"element {tag}{names[1] * (len(names[1]) > 1) or ''.join(names[2:3])}"[:MAX_NAME]
+    hider = above.hider if hidden == above.hidden else name
+    return _Look(hidden, hider, above.silent or tag in SILENT, drawn, letters, ground)
 
 
 def _are_alike(letters: Colour | None, ground: Colour | None) -> bool:
