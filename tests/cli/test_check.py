@@ -119,7 +119,16 @@ def test_a_running_system_is_asked_and_with_consent_planted_into(
 def test_a_command_to_paste_is_never_wrapped(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     (tmp_path / "leave.md").write_text("Every employee has 35 days of annual leave.")
+    assert "by source: leave out --no-reader" in run("check", tmp_path, *QUICK).stdout
+    monkeypatch.setattr("unpoison.check.page.best_reader", lambda: "extractive")
     assert install_command("reader") in run("check", tmp_path, *QUICK).stdout
+
+
+def test_where_no_question_can_be_made_nothing_is_said_to_be_attacked(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mill.md").write_text("The mill is open.")
+    shown = run("check", tmp_path, *QUICK)
+    assert (shown.exit_code, "3. Attacks: None was tried." in shown.stdout) == (1, True)
+    assert "what is planted" not in shown.stdout
 
 
 def test_what_contradicts_itself_comes_first_and_gates_see_it(run: Run, tmp_path: Path) -> None:

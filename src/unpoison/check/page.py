@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from unpoison.algorithms.intervals import Estimate
 from unpoison.check.check import ATTACKS, OWNERS, CheckResult, Outcome
+from unpoison.models.loading import best_reader
 from unpoison.report.document import Section, Table, document
 from unpoison.scan.contradictions import DocumentStatement
 from unpoison.utils.extras import install_command
@@ -74,12 +75,12 @@ def sections(result: CheckResult, code: str) -> list[Section]:
     origins = [(name or "(no source)", f"{n:,}", f"{100 * share:.1f}") for name, n, share in result.origins]
     live = result.live is not None and result.live.planted is not None
     before = "your system" if live else "without a defense"
-    tables = [_table(result, "the model reads the lie", "plain", "guard")]
-    if live or result.reader:
+    tables = [_table(result, "the model reads the lie", "plain", "guard")] * bool(result.outcomes)
+    if tables and (live or result.reader):
         who = "your system" if live else "the small reader"
         tables.append(_table(result, f"{who} answers with the lie", "answered_plain", "answered_guard"))
-    found = f"Of {count_noun(result.documents, 'document')} {_look(len(result.flagged))} planted."
-    measured = f"On {result.questions} questions made from them; {before} → behind the recommendation."
+    found = f"Flagged as probably planted: {len(result.flagged):,} of {count_noun(result.documents, 'document')}."
+    measured = f"On {count_noun(result.questions, 'question')} made from them; {before} → behind the recommendation."
     return [
         *_contradictions(result),
         Section(
@@ -94,7 +95,7 @@ def sections(result: CheckResult, code: str) -> list[Section]:
             f"{count_noun(len(origins), 'source')}.",
             tables=[Table("", ("source", "documents", "share %"), tuple(origins[:MAX_ORIGINS]))],
         ),
-        Section("attacks", "Attacks", measured, tables=tables if result.outcomes else ()),
+        Section("attacks", "Attacks", measured if result.questions else "None was tried.", tables=tables),
         Section("use", "Recommendation", part="files.html", data=[("The policy", result.policy), ("The code", code)]),
         Section("open", "Remaining risk", notes=tuple(_open_points(result))),
     ]
@@ -145,10 +146,6 @@ def _sentence(worst: Outcome, *, answered: bool) -> str:
     return f"{words}, still reaches the model for {share}; it {reached}"
 
 
-def _look(number: int) -> str:
-    return f"{number:,} {'looks' if number == 1 else 'look'}"
-
-
 def _of(share: Estimate, what: str) -> str:
     """Such as "3 of 25 questions (12 %, 95 % interval 4 to 30)"."""
     percent = f"{100 * share.value:.0f} %, 95 % interval {100 * share.low:.0f} to {100 * share.high:.0f}"
@@ -169,14 +166,14 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     if not result.questions:
         yield "No question could be made, so nothing was attacked: no sentence or list states a number."
     elif result.questions < FEW:
-        yield f"Only {result.questions} questions were made from the documents, so the intervals are wide."
+        yield f"Few questions were made from the documents ({result.questions}), so the intervals are wide."
     nameless = sum(count for name, count, _ in result.origins if not name)
     if nameless:
         yield f"{nameless:,} of {result.documents:,} documents name no source and have no weight; give them one."
     elif len(result.origins) == 1 and result.documents > 1:
         yield "All documents have one origin and thus one vote; distinguish its parts by folders or origin: path:N."
     if not result.reader:
-        how = install_command("reader")
+        how = "leave out --no-reader" if best_reader() != "extractive" else install_command("reader")
         yield f"The reader is not used, so no answers are measured here, and Guard cannot weigh claims by source: {how}"
     if result.live is None:
         yield "Your own retriever and model were not asked: BM25 retrieved. unpoison check URL asks a running system."

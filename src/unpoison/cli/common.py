@@ -140,8 +140,8 @@ def row_progress(*, rows_on_stdout: bool) -> Iterator[Callable[[int, int | None,
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar for counted work, on standard error; yields a function of done, total and label."""
+def progress() -> Iterator[Callable[[int, int | None, str], None]]:
+    """A progress bar for counted work, on standard error; yields a function of done, total if known, and label."""
     with _bar("{task.description}", counted=True) as update:
         yield lambda done, total, doing: update(completed=done, total=total, description=plain(doing))
 

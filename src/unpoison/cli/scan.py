@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unpoison.cli.common import row_progress, say, say_unmatched
+from unpoison.cli.common import progress, say, say_unmatched
 from unpoison.cli.display import show, text_table
 from unpoison.cli.options import argument, option
 from unpoison.io.output import Writer, check_output
@@ -97,14 +97,15 @@ def scan(
             known.blocks(document.passage)  # meets its source
         say_unmatched(known, [source])
     try:
-        with row_progress(rows_on_stdout=as_json) as show:
+        with progress() as advance:
+            advance(0, None, "comparing")
             scan_result = scanned(
                 documents,
                 threshold=threshold,
                 seen=before,
                 engine=ScanEngine(defense, workers, unfinished),
                 sources=known,
-                progress=lambda step, done, total: show(done, total, done),
+                progress=lambda step, done, total: advance(done, total, step),
             )
     except KeyboardInterrupt:
         how = "with --seen FILE a scan" if seen is None else "the same command"
