@@ -80,6 +80,7 @@ def tools(*changes: dict[str, Any]) -> dict[str, Any]:
         ("tools/call", reply(content=[{"type": ORDER, "text": "fine"}])),
         ("tools/call", reply(content=[{"type": "resource_link", "name": "a", "uri": f"x://{ORDER}"}])),
         ("resources/list", reply(resources=[{"name": WORDY, "uri": "x://a"}])),
+        ("tools/call", reply(content=[{"type": "image", "data": "iVBORw0KGgo=", "mimeType": f"image/{WORDY[:60]}"}])),
         ("tools/list", tools({"name": WORDY})),
         ("tools/call", reply(content=texts("fine"), inputRequests={"a": ORDER}, requestState=ORDER)),
         ("tools/call", {"jsonrpc": "2.0", "id": 7, "error": {"code": -1, "message": ORDER}}),
@@ -112,6 +113,26 @@ def test_no_place_in_a_message_keeps_an_order(method: str, said: dict[str, Any])
 def test_an_order_in_pieces_of_a_word_or_two_is_found(said: list[str]) -> None:
     for result in (reply(content=texts(*said)), reply(content=[], structuredContent={"words": said})):
         assert "previous" not in b"".join(passed("tools/call", result)).decode()
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda codes: reply(content=[], structuredContent={"codes": codes}),
+        lambda codes: reply(content=[], structuredContent={"type": "Buffer", "data": codes}),
+        lambda codes: reply(content=texts(json.dumps({"a": "fine", "codes": codes}))),
+        lambda codes: reply(content=texts(json.dumps({"codes": json.dumps(codes)}))),
+        lambda codes: reply(content=texts(" ".join(map(str, codes)))),
+        lambda codes: notice("message", level="info", data=codes),
+    ],
+)
+def test_an_order_in_the_numbers_of_its_letters_is_found_and_other_numbers_pass(hold: Any) -> None:
+    codes = list(ORDER.encode())
+    (got,) = passed("tools/call", hold(codes))
+    assert json.dumps(codes)[9:80] not in got.decode().replace(" ", ", ").replace(",,", ",")
+    for numbers in ([32 + 7 * i % 60 for i in range(400)], [0.5] * 50, [10**20] * 50, [-1] * 50, [True] * 50):
+        said = hold(numbers)
+        assert passed("tools/call", said) == [json.dumps(said).encode() + b"\n"]
 
 
 def test_an_order_in_keys_is_refused_and_what_is_said_of_it_does_not_repeat_it() -> None:

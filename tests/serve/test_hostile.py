@@ -94,7 +94,7 @@ def test_passage_is_named_with_its_field_and_value(client: TestClient, passage: 
         "",
     ],
 )
-@pytest.mark.parametrize("path", ["/v1/screen", "/rerank"])
+@pytest.mark.parametrize("path", ["/v1/screen", "/rerank", "/play"])
 def test_bodies_that_a_foreign_page_could_send_unasked_are_refused(client: TestClient, path: str, kind: str) -> None:
     """A browser asks first (CORS) before it sends application/json elsewhere, and is told no."""
     content = json.dumps({**body(), "documents": ["a"]}).encode()

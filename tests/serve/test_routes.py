@@ -105,6 +105,16 @@ def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
     assert (health.status_code, health.content) == (200, b"")
 
 
+def test_every_address_describes_its_replies_and_refuses_other_methods(client: TestClient) -> None:
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        if "get" in methods:
+            told = client.get(path)
+            kinds = methods["get"]["responses"]["200"].get("content", {})
+            assert told.headers.get("content-type", "").partition(";")[0] in (kinds or [""])
+            refused = client.post(path)
+            assert (refused.status_code, refused.headers["allow"]) == (405, "GET")
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/metrics", "/", "/openapi.json"])
 def test_head_is_get_without_its_body(client: TestClient, path: str) -> None:
     told = client.head(path)

@@ -6,6 +6,7 @@ import base64
 import codecs
 import re
 from collections.abc import Callable
+from string import ascii_lowercase, ascii_uppercase
 from urllib.parse import quote
 
 import pytest
@@ -24,6 +25,12 @@ def in_lines(text: str) -> str:
 def shifted(text: str) -> str:
     """UTF-7, also where plain letters would do."""
     return f"+{base64.b64encode(text.encode('utf-16-be')).decode().rstrip('=')}-"
+
+
+def moved(by: int, step: int = 1) -> dict[int, int]:
+    """Letters in the place of others, as `str.translate` takes them."""
+    letters = ascii_lowercase[by:] + ascii_lowercase[:by]
+    return str.maketrans(ascii_lowercase + ascii_uppercase, letters[::step] + letters[::step].upper())
 
 
 ENCODINGS: dict[str, Callable[[str], str]] = {
@@ -53,6 +60,25 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "backwards": lambda text: text[::-1],
     "words backwards": lambda text: re.sub(r"\w+", lambda word: word[0][::-1], text),
     "ROT13": lambda text: codecs.encode(text, "rot13"),
+    "Caesar": lambda text: text.translate(moved(3)),
+    "Caesar, the other way": lambda text: text.translate(moved(23)),
+    "Atbash": lambda text: text.translate(moved(0, -1)),
+    "base32": lambda text: base64.b32encode(text.encode()).decode(),
+    "base32, small, without padding": lambda text: base64.b32encode(text.encode()).decode().lower().rstrip("="),
+    "base64 of hexadecimal": lambda text: base64.b64encode(text.encode().hex().encode()).decode(),
+    "percent of percent": lambda text: quote("".join(f"%{ord(c):02x}" for c in text)),
+    "percent-u": lambda text: "".join(f"%u{ord(c):04x}" for c in text),
+    "escapes in braces": lambda text: "".join(f"\\u{{{ord(c):x}}}" for c in text),
+    "long escapes": lambda text: "".join(f"\\U{ord(c):08x}" for c in text),
+    "octal escapes": lambda text: "".join(f"\\{ord(c):03o}" for c in text),
+    "numbers": lambda text: " ".join(str(ord(c)) for c in text),
+    "numbers in a list": lambda text: ", ".join(str(ord(c)) for c in text),
+    "octal numbers": lambda text: " ".join(f"0o{ord(c):o}" for c in text),
+    "binary numbers": lambda text: " ".join(f"{ord(c):08b}" for c in text),
+    "code points": lambda text: " ".join(f"U+{ord(c):04X}" for c in text),
+    "hexadecimal pairs": lambda text: " ".join(f"{ord(c):02x}" for c in text),
+    "hexadecimal pairs with colons": lambda text: ":".join(f"{ord(c):02X}" for c in text),
+    "calls of a function": lambda text: " + ".join(f"chr({ord(c)})" for c in text),
 }
 
 
@@ -64,6 +90,14 @@ def test_what_is_encoded_is_read(encode: Callable[[str], str]) -> None:
     among = canonical(f"It rained on Monday.\n{encode(SAID)}\nIt was dry on Tuesday.")
     assert SAID in among.text
     assert among.text.startswith("It rained on Monday.")
+
+
+def test_morse_code_is_read() -> None:
+    words = (
+        "- .... . / "
+        + "-.-. .- .--. .. - .- .-.. / --- ..-. / ..-. .-. .- -. -.-. . / .. ... / .-.. -.-- --- -. / ..--- -----"
+    )
+    assert canonical(f"It rained.\n{words}").text == "It rained.\nthe capital of france is lyon 20"
 
 
 @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS.keys())
@@ -95,6 +129,11 @@ def test_what_was_decoded_is_found_in_the_text(encode: Callable[[str], str]) -> 
         "if (a+foo-bar > total+count-1) return i+AB-j; C++14-compatible, A+BCDEFG-H, x+AGE-y+AHA-z",
         "See data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY here",
         "the data: we took five of them, and data:text/plain,Hello, and data:,x",
+        "65 66 67 32 68 69 70 71 32 72 73 74 39 75 76 32 77 78 33 46 58 91 32 92 80 81 32 82 83 40 41 59 60 61 62 63",
+        "f8 ab eb 88 eb 0e 28 b1 58 cf 82 45 1b 53 ff c3 f8 ab eb 88 eb 0e 28 b1 58 cf",
+        "https://example.org/?u=https%253A%252F%252Fa.example%252F%253Fq%253D1&v=%2541",
+        "- - - - - - - - - - - - - - - - - - - - - - - - - - - -",
+        "return xp.exp(_xp_mean(log_a, axis=axis, weights=weights))",
         "YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXowMTIzNDU2Nzg5\nThanks for the five kind words",
     ],
 )
@@ -125,6 +164,10 @@ def test_what_says_nothing_stays(text: str) -> None:
         "data:text/plain;",
         "IEAgQCBAI",
         "QEBAQEBAQCAg\n",
+        "65 ",
+        "chr(65)+",
+        ". - ",
+        "%25",
     ],
 )
 def test_any_run_is_read_in_linear_time(unit: str) -> None:

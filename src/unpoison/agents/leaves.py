@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
+from unpoison.text.decoding import CODES, of_codes, spelled
 from unpoison.text.files import BASE64, MEDIA, MIN_CHARS, TEXT, File, file_of, text_of
 
 __all__ = ["UNREAD", "Leaf", "Path", "TooMuchError", "put_texts", "scalars", "show_path", "texts_of", "words_of"]
@@ -24,8 +25,8 @@ Skip = Callable[[Path, Mapping[Any, Any], Any], bool]
 
 _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
-_WORD = re.compile(r"[^\W\d_]|&#|[%=\\]\d")
-"""A letter, or a sign that letters may be encoded by."""
+_WORD = re.compile(r"[^\W\d_]|&#|[%=\\]\d|(?:[\d.-]{1,9}+[\s,;:/|+]{1,3}+){24}")
+"""A letter, or what letters may be encoded by."""
 _NAME = re.compile(r"[\w$@:/\-]{1,40}")
 
 _JOINTS = re.compile(r"[_\-./$]+|(?<=[a-z])(?=[A-Z])")
@@ -215,6 +216,8 @@ def _strings(
         elif here is None or isinstance(here, (bool, int, float)):
             if numbers and isinstance(here, (int, float)) and not isinstance(here, bool):
                 yield path, str(here).removesuffix(".0"), False, None
+        elif isinstance(here, (list, tuple)) and (spell := spelled(here)):
+            yield path, spell, False, None
         elif (children := _children(here)) is None:
             yield path, str(here), False, None
         elif len(path) >= MAX_DEPTH:
@@ -259,7 +262,8 @@ def _inner_strings(text: str) -> list[tuple[str, tuple[int, int], bool]] | None:
         except ValueError:
             return None
         found.append((said, match.span(1), match[2] is not None))
-    return found
+    bare = _STRING.sub(lambda match: " " * len(match[0]), text)
+    return found + [(said, match.span(), False) for match in CODES.finditer(bare) if (said := of_codes(match[0]))]
 
 
 def _is_json(text: str) -> bool:
@@ -269,15 +273,8 @@ def _is_json(text: str) -> bool:
         raise TooMuchError("it holds JSON that is nested too deep") from None
     except ValueError:
         lines = [line for line in text.splitlines() if line.strip()]
-        return len(lines) > 1 and all(map(_is_object, lines))
+        return len(lines) > 1 and all(line.lstrip()[:1] in ("{", "[") and _is_json(line) for line in lines)
     return True
-
-
-def _is_object(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), (dict, list))
-    except (ValueError, RecursionError):
-        return False
 
 
 def _rewrite(text: str, changes: Sequence[tuple[Leaf, str]]) -> str:

@@ -270,7 +270,7 @@ class _Opaque:
     """Decides whether a field is not shown to a model.
 
     Attributes:
-        names: Those in lists, as sentences.
+        names: Those in lists, and of types, as sentences.
     """
 
     def __init__(self, value: Any, method: str, choices: frozenset[str]) -> None:
@@ -284,6 +284,8 @@ class _Opaque:
         if path[:1] != ("value",) or not isinstance(value, str):
             audience = key == "audience" and isinstance(value, list) and TOKENS["role"].issuperset(map(str, value))
             return audience or (len(path) == 1 and key in self._opaque)
+        if key == "mimeType" or (self._lists and key == "name"):
+            self.names.append(words_of(value))
         if path[1:2] == ("structuredContent",):
             if value in self._choices:
                 return True
@@ -291,8 +293,6 @@ class _Opaque:
             return value in TOKENS[key]
         elif key == "mimeType":
             return _MIME.fullmatch(value) is not None
-        if self._lists and key == "name":
-            self.names.append(words_of(value))
         return len(path) == 1 and key in self._opaque
 
 

@@ -177,7 +177,7 @@ def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Dete
         likely = ((place, _probability(one)) for *place, one in odds)
         least = STRONG if reading.strong else FLOOR
         own = [Stretch(*reading.source(*place), p) for place, p in likely if p >= least]
-        own += [] if reading.strong else _signs(reading)
+        own += _signs(reading)
         found[n] += [one for one in own if not _is_known(one, found[n])]
     return [_detection(text, own, "" if judge else UNJUDGED) for text, own in zip(texts, found)]
 
@@ -191,11 +191,12 @@ def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
 
 
 def _signs(reading: Layout) -> list[Stretch]:
-    """The sentences with certain signs, from the sign on."""
+    """The sentences with certain signs, from the sign on; of a strong reading each is read by itself."""
     found = list[Stretch]()
-    for start, end in find_signs(reading.text):
-        close = max((last for first, last in reading.sentences if first < end), default=end)
-        found.append(Stretch(*reading.source(start, max(end, close)), CERTAIN))
+    for begin, stop in reading.sentences if reading.strong else [(0, len(reading.text))]:
+        for start, end in find_signs(reading.text[begin:stop]):
+            close = max((last for first, last in reading.sentences if first < begin + end), default=begin + end)
+            found.append(Stretch(*reading.source(begin + start, max(begin + end, close)), CERTAIN))
     return found
 
 

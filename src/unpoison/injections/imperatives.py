@@ -72,29 +72,11 @@ class Imperative(NamedTuple):
     end: int
 
 
-class _Words(NamedTuple):
-    verbs: frozenset[str]
-    ambiguous: frozenset[str]
-    objects: frozenset[str]
-    excluding: frozenset[str]
-    leads: frozenset[str]
-    conditions: frozenset[str]
-    addressed: frozenset[str]
-    duties: frozenset[str]
-    questions: frozenset[str]
-    speech: frozenset[str]
-    speaking: frozenset[str]
-    prepositions: frozenset[str]
-    finite: frozenset[str]
-    telling: frozenset[str]
-    vouching: frozenset[str]
-
-
 @cache
-def _words() -> _Words:
-    """The words of this package's `data/demands.json`."""
-    read = loads((files("unpoison") / "data" / "demands.json").read_text(encoding="utf-8"))
-    return _Words(**{name: frozenset(listed.split()) for name, listed in read.items()})
+def _words(kind: str) -> frozenset[str]:
+    """The words of a kind in this package's `data/demands.json`."""
+    read: dict[str, str] = loads((files("unpoison") / "data" / "demands.json").read_text(encoding="utf-8"))
+    return frozenset(read[kind].split())
 
 
 def find_imperatives(text: str, beside: str = "") -> Iterator[Imperative]:
@@ -122,9 +104,9 @@ def find_imperatives(text: str, beside: str = "") -> Iterator[Imperative]:
         lowered = text[region[0] : region[1]][:MAX_SENTENCE_CHARS].lower()
         spoken = _WORD.findall(lowered)
         if form == VOUCHES:
-            yield Imperative(form, len(_words().vouching.intersection(spoken)) - 1, 1.0, *region)
+            yield Imperative(form, len(_words("vouching").intersection(spoken)) - 1, 1.0, *region)
             continue
-        speech = len(_words().speech.intersection(spoken)) + (verb in _words().telling)
+        speech = len(_words("speech").intersection(spoken)) + (verb in _words("telling"))
         yield Imperative(form, speech, _kinship(own[region], holders, alone=len(parts) == 1 and not beside), *region)
 
 
@@ -136,7 +118,7 @@ def _topics(text: str) -> frozenset[str]:
     return frozenset(
         word[:STEM]
         for word in _WORD.findall(text.lower())
-        if len(word) >= MIN_TOPIC_LETTERS and word not in ENGLISH_318 and word not in _words().verbs
+        if len(word) >= MIN_TOPIC_LETTERS and word not in ENGLISH_318 and word not in _words("verbs")
     )
 
 
@@ -145,7 +127,7 @@ def _split_sentence(text: str, region: Region) -> Iterator[Region]:
     start, end = region
     for match in _INSIDE.finditer(text, start, end):
         verb, _, following = match[0].lower().strip().partition(" ")
-        if match.start() > start and verb in _words().verbs and (not following or following in _words().objects):
+        if match.start() > start and verb in _words("verbs") and (not following or following in _words("objects")):
             yield start, match.start()
             start = match.start()
             break
@@ -160,15 +142,15 @@ def _form(sentence: str) -> tuple[str, str] | None:
     for i in (begin, *_later(words)):
         if _imperative(written, words, i):
             return ORDERS, words[i]
-    if len(_words().vouching.intersection(words)) >= INSISTING:
+    if len(_words("vouching").intersection(words)) >= INSISTING:
         return VOUCHES, ""
-    if any(word in _words().addressed and _has_duty(words, i) for i, word in enumerate(words)):
+    if any(word in _words("addressed") and _has_duty(words, i) for i, word in enumerate(words)):
         return OBLIGES, ""
     if not sentence.rstrip("\"'\u201d\u2019) ").endswith(_QUESTION) or begin >= len(words):
         return None
     if sentence.rstrip("\"'\u201d\u2019) ").count('"', 1) % 2:
         return None  # the question is quoted within the sentence, and put to nobody
-    asking = words[begin].partition("'")[0].partition("\u2019")[0] in _words().questions
+    asking = words[begin].partition("'")[0].partition("\u2019")[0] in _words("questions")
     titles = sum(word[:1].isupper() for word in written[begin + 1 :])
     return (ASKS, "") if asking and 2 * titles < len(written) - begin - 1 else None
 
@@ -176,7 +158,7 @@ def _form(sentence: str) -> tuple[str, str] | None:
 def _after_leads(words: list[str], start: int) -> int:
     """The position of the first word that is no opening."""
     for i in range(start, min(start + LEADS, len(words))):
-        if words[i] not in _words().leads and words[i] not in _MARKS:
+        if words[i] not in _words("leads") and words[i] not in _MARKS:
             return i
     return min(start + LEADS, len(words))
 
@@ -186,7 +168,7 @@ def _later(words: list[str]) -> Iterator[int]:
     for i, word in enumerate(words[: ADDRESS + 1]):
         if word == ":":
             yield _after_leads(words, i)
-    if words and words[0] in _words().conditions:
+    if words and words[0] in _words("conditions"):
         for i, word in enumerate(words[:CLAUSE]):
             if word in ",:":
                 yield _after_leads(words, i)
@@ -194,23 +176,23 @@ def _later(words: list[str]) -> Iterator[int]:
 
 def _imperative(written: list[str], words: list[str], i: int) -> bool:
     """Whether a bare verb is followed by a possible object; capital letters there indicate a title."""
-    if i + 1 >= len(words) or words[i] not in _words().verbs or written[0][:1].islower() or _is_title(written, i):
+    if i + 1 >= len(words) or words[i] not in _words("verbs") or written[0][:1].islower() or _is_title(written, i):
         return False
     verb, following = words[i], words[i + 1]
-    if verb in _words().speaking and following in _words().prepositions:
+    if verb in _words("speaking") and following in _words("prepositions"):
         return True
-    if verb in _words().ambiguous:
-        return following in _words().objects and written[i + 1].islower()
-    return following not in _words().excluding and (written[i + 1].islower() or following in ':"\u201c(')
+    if verb in _words("ambiguous"):
+        return following in _words("objects") and written[i + 1].islower()
+    return following not in _words("excluding") and (written[i + 1].islower() or following in ':"\u201c(')
 
 
 def _is_title(written: list[str], i: int) -> bool:
     """Whether a title begins there that is the subject of a sentence: "Run the Race is a film"."""
-    if i + 2 >= len(written) or _words().finite.isdisjoint(written[i + 2 :]):
+    if i + 2 >= len(written) or _words("finite").isdisjoint(written[i + 2 :]):
         return False
     second = written[i + 1]
-    return written[i + 2][:1].isupper() or (second[:1].isupper() and second.lower() in _words().prepositions)
+    return written[i + 2][:1].isupper() or (second[:1].isupper() and second.lower() in _words("prepositions"))
 
 
 def _has_duty(words: list[str], i: int) -> bool:
-    return any(word in _words().duties for word in words[i + 1 : i + 1 + DUTY])
+    return any(word in _words("duties") for word in words[i + 1 : i + 1 + DUTY])

@@ -92,6 +92,10 @@ _JOINT = re.compile(r"[^\w]|_")
 """Words joined by the same mark, more than a name in code has."""
 
 
+_PACKED = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{200,}+")
+_WORDY = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{4,}")
+"""A long run such as a file in base64, and what is like a word in it: the transformer takes a minute for a megabyte."""
+
 _UP, _LOW = ("".join(filter(is_case, map(chr, range(0x41, 0x588)))) for is_case in (str.isupper, str.islower))
 """The letters of Latin, Greek, Cyrillic and Armenian."""
 
@@ -205,7 +209,7 @@ def _laid_out(text: str) -> str:
     if "\n" in text:
         text = _LINES.sub(lambda match: _LINE_MARKS.sub(_blank, match[0]), text)
         text = _SOFT_BREAK.sub(" ", _COMMENT.sub(_blank, _FOLDED.sub(_blank, text)))
-    return text
+    return _PACKED.sub(_without_words, text)
 
 
 def _wall(match: re.Match[str]) -> str:
@@ -218,3 +222,8 @@ def _line_end(match: re.Match[str]) -> str:
 
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
+
+
+def _without_words(match: re.Match[str]) -> str:
+    """A blank for a run that holds few words."""
+    return match[0] if 4 * sum(map(len, _WORDY.findall(match[0]))) > len(match[0]) else _blank(match)

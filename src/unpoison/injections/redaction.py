@@ -22,6 +22,9 @@ __all__ = ["MARK", "PART_CHARS", "RedactedPart", "RedactedText", "hidden_parts",
 PART_CHARS, OVERLAP = 20_000, 2_000
 """Characters of a part of a long text that is judged at a time, and that it shares with the next."""
 
+_RUN, GROUP = re.compile(r"(?<![^\s\"',;:])[^\s\"',;:]{1000,}+"), 64
+"""A long run, and the number of its characters at which groups of any encoding end, also of one inside another."""
+
 INVISIBLE = "\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\U000e0001\U000e0020-\U000e007f"
 JOINERS = "\u200c\u200d"
 SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
@@ -64,13 +67,17 @@ class RedactedText(NamedTuple):
 
 
 def parts_of(text: str) -> list[Region]:
-    """A text in parts of at most 20,000 characters that overlap by 2,000 and end with a line where they can."""
-    regions, start = list[Region](), 0
+    """A text in parts of at most 20,000 characters that overlap by about 2,000 and end with a line where they can.
+
+    A part that begins in a long run begins at a whole group of its letters, as base64 and the like have them.
+    """
+    regions, start, runs = list[Region](), 0, [run.span() for run in _RUN.finditer(text)]
     while len(text) - start > PART_CHARS:
         line = text.rfind("\n", start + PART_CHARS - OVERLAP // 2, start + PART_CHARS)
         end = line + 1 if line > 0 else start + PART_CHARS
         regions.append((start, end))
         start = end - OVERLAP
+        start -= next(((start - first) % GROUP for first, last in runs if first < start < last), 0)
     return [*regions, (start, len(text))]
 
 

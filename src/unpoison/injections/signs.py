@@ -16,7 +16,7 @@ import yaml
 
 from unpoison.text.alignment import Region
 
-__all__ = ["find_signs"]
+__all__ = ["find_signs", "read_grammar"]
 
 TURN = 400
 """Characters of the first sentence behind the sign of a chat turn, and behind an opening tag."""
@@ -134,11 +134,17 @@ TRIED = ("system ", "ignor", "disregard", "forget", "you are now", "new instruct
 CLASSES = ("void", "before", "rules")
 
 
+def read_grammar() -> dict[str, Any]:
+    """The file of the grammar."""
+    text = (files("unpoison") / "data" / "injections.yaml").read_text(encoding="utf-8")
+    read: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    return read
+
+
 @cache
 def load_grammar() -> Grammar:
     """The grammar of this package, read once."""
-    text = (files("unpoison") / "data" / "injections.yaml").read_text(encoding="utf-8")
-    read: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    read = read_grammar()
     languages = tuple(_language(own) for own in read["languages"].values())
     words: dict[str, frozenset[tuple[int, str]]] = {}
     stems: dict[str, list[tuple[str, tuple[int, str]]]] = {}

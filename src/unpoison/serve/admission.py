@@ -99,7 +99,7 @@ OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/ex
 
 
 class Admission:
-    """Checks the host name, key, content type and declared size of every request.
+    """Checks the host name, key, encoding and declared size of every request.
 
     Args:
         body: Bytes of one request.
@@ -125,10 +125,6 @@ class Admission:
             message = "the service is not called by this name; start it with --allow-host NAME"
             raise Refusal(421, "MisdirectedRequest", message)
         record.key = self._key(scope, headers)
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if scope["method"] == "POST" and kind != "application/json":  # others pass without a CORS preflight
-            message = "the body must be JSON and say so; send the header Content-Type: application/json"
-            raise Refusal(415, "UnsupportedMediaType", message)
         if headers.get("content-encoding", "identity").lower() != "identity":
             message = "packed bodies are not read; send the JSON as it is, without Content-Encoding"
             raise Refusal(415, "UnsupportedMediaType", message)

@@ -107,6 +107,10 @@ class BodyRoute(APIRoute):
 
 
 async def _value(request: Request, adapter: TypeAdapter[Any]) -> Any:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":  # others pass without a CORS preflight
+        message = "the body must be JSON and say so; send the header Content-Type: application/json"
+        raise Refusal(415, "UnsupportedMediaType", message)
     service, body = request.app.state.service, await request.body()
     request.state.size = len(body)
     watched = request.scope["path"] in request.state.middleware.watched

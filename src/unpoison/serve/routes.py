@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import PlainTextResponse, Response
 from starlette.responses import StreamingResponse
 
 from unpoison import __version__
@@ -103,7 +103,7 @@ async def info(service: ServiceOfRequest) -> Json:
     )
 
 
-@router.get("/health")
+@router.get("/health", response_class=Response)
 async def health() -> Response:
     """`/healthz` at TEI's address, with an empty body."""
     return Response()
@@ -125,7 +125,7 @@ async def readyz() -> Json:
     return Json({"status": "ready"})
 
 
-@router.get("/metrics")
+@router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(service: ServiceOfRequest) -> Response:
     """Metrics for Prometheus."""
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)

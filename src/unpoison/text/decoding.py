@@ -1,25 +1,31 @@
-"""Decodes texts that a language model reads as easily as plain ones: base64, UTF-7, escapes, reversed text, ROT13.
+"""Decodes texts that a language model or its tools read as easily as plain ones: base64, escapes, codes, ROT13.
 
 Only encoded words are decoded, so code, addresses and keys are unchanged.
 """
 
 from __future__ import annotations
 
-import codecs
 import re
-from collections.abc import Callable
+from base64 import b32decode
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from operator import methodcaller
+from string import ascii_lowercase, ascii_uppercase
+from sys import maxunicode
+from typing import Any
 
 from unpoison.text.alignment import UNTRACED, Edits
 from unpoison.text.files import file_of, octets_of, readings_of
 from unpoison.text.invisible import MESSAGE
 from unpoison.text.tokens import ENGLISH_318
 
-__all__ = ["decode_text"]
+__all__ = ["CODES", "decode_text", "of_codes", "spelled"]
 
 MIN_RUN_CHARS, SAMPLE = 24, 2_048
 """Minimum characters of a message in base64 or hexadecimal digits; octets that are tried in all encodings first."""
 
-BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}+={{0,2}}")
+BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}+={{0,6}}")
+BASE32 = re.compile(r"(?:[A-Z2-7]+|[a-z2-7]+)=*")
 WRAPPED_BASE64 = re.compile(
     rf"{BASE64.pattern}(?:\r?\n[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}+={{0,2}})*+"
     r"(?:\r?\n[A-Za-z0-9+/_-]++={0,2}(?=[ \t\r]{0,9}(?:\n|\Z)))?+"
@@ -27,8 +33,13 @@ WRAPPED_BASE64 = re.compile(
 """In one line or several, the last of which may be short."""
 HEXADECIMAL = re.compile(rf"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{{2}}){{{MIN_RUN_CHARS // 2},}}(?![0-9A-Za-z])")
 
-ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|=([0-9A-F]{2})|\\(1[0-7]{2})")
-ONE = r"(?:\\u\{?[0-9a-fA-F]{4}\}?|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=[0-9A-F]{2}|\\1[0-7]{2})"
+ESCAPE = re.compile(
+    r"(?:\\u|%u)([0-9a-fA-F]{4})|\\u\{([0-9a-fA-F]{1,6})\}|\\U00([01][0-9a-fA-F]{5})"
+    r"|(?:\\x|%)([0-9a-fA-F]{2})|=([0-9A-F]{2})|\\([01][0-7]{2})"
+)
+OCTET, OCTAL = 4, 6
+"""The groups from which on a code is an octet, and octal."""
+ONE = f"(?:{re.sub(r'[(](?![?])', '(?:', ESCAPE.pattern)})"
 ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
 """Three or more escapes close together."""
 
@@ -39,9 +50,23 @@ DATA_URL = re.compile(r"data:[^,\s\"'<>()]{0,200},[^\s\"'<>()]+", re.IGNORECASE)
 WRAPPED = re.compile(rf"(?:[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+[ \n])*+[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+")
 """Texts without a run of this length, as most are."""
 
-SPACE = 0x20
+SPACE, PERCENT = 0x20, 0x25
 ESCAPE_GOES_ON = re.compile(r"[a-z\\\\%=]")
 """What follows an escaped letter inside a word; not in `x=41 y=42`."""
+ESCAPED_LETTER = re.compile(r"[46][1-9A-Fa-f]|[57][0-9Aa]")
+"""What follows an escaped `%` that encodes a letter."""
+
+CODE = re.compile(r"(?:0[xob]|U\+|chr\()?([0-9a-fA-F]{2,8})\)?(?!\w)")
+CODES = re.compile(rf"(?<![\w.])(?:{CODE.pattern}[\s,;:|+-]{{1,3}}+){{{MIN_RUN_CHARS},}}{CODE.pattern}(?!\.\d)")
+"""The numbers of letters, with a mark of their base or without."""
+BASES = (2, 8, 10)
+NO_LETTERS, MOST = re.compile(r"[\W_]"), 0.3
+"""What is no letter, and the share of it in a text that numbers spell; in numbers that spell none it is larger."""
+MORSE = re.compile(rf"(?<!\S)(?:[.-]{{1,6}}+[ /|\n]{{1,3}}+){{{MIN_RUN_CHARS},}}[.-]{{1,6}}+(?!\S)")
+DIGITS = str.maketrans(".-", "01")
+MORSE_WORDS = re.compile(r" *[/|\n] *|  +")
+MORSE_LETTERS = "  etianmsurwdkgohvf l pjbxcyzq  54 3   2       16       7   8 90"
+"""Each at the number whose binary digits, behind the first, are its signs: a point is 0, a line 1."""
 
 SPACED = re.compile(r"(?<!\S)(?:\S(?: \S){0,23}+(?:[ \t]{2,}|[ \t]*\n\s*)){4,}\S(?: \S)*+(?!\S)")
 """Words with one space between letters, and more white space between words."""
@@ -54,7 +79,7 @@ MIN_OVERRIDDEN_WORDS = 3
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff]")
 
 LINE = re.compile(r"[^\n]{20,}")
-LATIN = re.compile(r"[A-Za-z]{2}")
+LATIN = re.compile(r"[A-Za-z]{3}")
 WORD = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 """A word of letters only, without digits beside them."""
 MAX_LINE_CHARS = 2_000
@@ -65,8 +90,14 @@ SENSE, NONSENSE = 0.18, 0.08
 
 MIN_WORDS = 5
 
-MIN_FUNCTION_WORDS = 2
-"""Minimum distinct function words of a decoded line."""
+CIPHERS = [
+    str.maketrans(ascii_lowercase + ascii_uppercase, key + key.upper())
+    for key in (*(ascii_lowercase[by:] + ascii_lowercase[:by] for by in (13, 23, 3)), ascii_lowercase[::-1])
+]
+"""ROT13, the ciphers that Caesar is said to have used, and Atbash."""
+
+MIN_FUNCTION_WORDS, MORE = 2, 4
+"""Minimum distinct function words of a decoded line, and where many ciphers are tried."""
 
 FUNCTION = frozenset(word for word in ENGLISH_318 if len(word) > 1)
 PLAINLY = re.compile(
@@ -79,12 +110,13 @@ PLAINLY = re.compile(
 def decode_text(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
     r"""Decode the encoded parts of a text in place, and count them.
 
-    - Base64, hexadecimal digits and data URLs that spell at least five words, in any encoding.
+    - Base64, base32, hexadecimal digits and data URLs that spell at least five words, in any encoding.
+    - Letters by their numbers, as `73 103 110`, and Morse code, that spell as many.
     - Letters in UTF-7, as `+AGk-`.
     - Escapes such as `%69`, `\u0069`, `\x69` or `=69`, close together, for spaces between words or letters inside.
     - Words with spaced letters.
     - Text written backwards and displayed forwards because of a mark (U+202E).
-    - Lines of English words written backwards, as a whole or word by word, or in ROT13.
+    - Lines of English words written backwards, as a whole or word by word, or in other letters: ROT13, Caesar, Atbash.
 
     Linear time.
     """
@@ -119,17 +151,24 @@ def _unescape(run: str) -> str | None:
     """A run with decoded escapes, if these encode letters or spaces."""
     octets, last, hides, parts = bytearray(), 0, 0, 0
     for escape in ESCAPE.finditer(run):
-        code = int(escape[escape.lastindex or 0], 8 if escape[5] else 16)
-        hides += code < 0x80 and chr(code).isalnum() and ESCAPE_GOES_ON.match(run, escape.end()) is not None
+        group = escape.lastindex or 0
+        code = int(escape[group], 8 if group == OCTAL else 16)
+        goes_on = ESCAPED_LETTER if code == PERCENT else ESCAPE_GOES_ON
+        hides += (code == PERCENT or chr(code).isalnum()) and code < 0x80 and bool(goes_on.match(run, escape.end()))
         parts += code == SPACE
         octets += run[last : escape.start()].encode(errors="replace")
-        octets += chr(code).encode(errors="replace") if escape[1] else bytes([code])
+        octets += bytes([code]) if group >= OCTET else chr(min(code, maxunicode)).encode(errors="replace")
         last = escape.end()
     plain = (octets + run[last:].encode(errors="replace")).decode(errors="replace")
     return plain if hides >= 3 or parts >= MIN_WORDS - 1 else None
 
 
 def _of_base64(run: str) -> str | None:
+    if BASE32.fullmatch(run):
+        bare = run.rstrip("=").upper()
+        with suppress(ValueError):
+            if plain := _decode_octets(b32decode(bare + "=" * (-len(bare) % 8))):
+                return plain
     return None if run.isalpha() and (run.islower() or run.isupper()) else _decode_octets(octets_of(run))
 
 
@@ -161,6 +200,29 @@ def _of_hexadecimal(run: str) -> str | None:
     return _decode_octets(bytes.fromhex(run.removeprefix("0x")))
 
 
+def spelled(numbers: Iterable[Any]) -> str | None:
+    """The message whose letters have these numbers; None where they spell none, or are none. Linear time."""
+    with suppress(ValueError, OverflowError, TypeError):
+        plain = "".join(map(chr, numbers))
+        if MESSAGE.search(plain) and len(NO_LETTERS.findall(plain)) < MOST * len(plain):
+            return plain
+    return None
+
+
+def of_codes(run: str) -> str | None:
+    """The message that numbers in any base spell."""
+    codes = CODE.findall(run)
+    found = (spelled(int(code, base) for code in codes) for base in BASES)
+    with suppress(ValueError):
+        return next(filter(None, found), None) or _decode_octets(bytes.fromhex("".join(codes)))
+    return None
+
+
+def _of_morse(run: str) -> str | None:
+    words = [[int(f"1{sign.translate(DIGITS)}", 2) for sign in word.split()] for word in MORSE_WORDS.split(run)]
+    return _message([" ".join("".join(MORSE_LETTERS[sign : sign + 1] for sign in word) for word in words)])
+
+
 def _decode_octets(octets: bytes) -> str | None:
     """The text of octets, if it is a message in any encoding: with spaces, of which random ones have few."""
     try:
@@ -168,7 +230,7 @@ def _decode_octets(octets: bytes) -> str | None:
     except UnicodeDecodeError:
         plain = ""
     if BASE64.fullmatch(plain):
-        return _of_base64(plain)
+        return (HEXADECIMAL.fullmatch(plain) and _of_hexadecimal(plain)) or _of_base64(plain)
     if MESSAGE.search(plain):
         return plain
     spaced = max(map(octets.count, (b" ", b"@"))) >= MIN_WORDS - 1
@@ -187,15 +249,15 @@ def _restore_line(line: str) -> str | None:
     begin = line[:MAX_LINE_CHARS]
     if len(WORD.findall(begin)) < MIN_WORDS or _sense(begin) > NONSENSE:
         return None
-    turns = [turn for turn in (_backwards, _words_backwards, _rot13) if _speaks(turn(begin))]
+    turns = [turn for turn, least in _TURNS if _speaks(turn(begin), least)]
     # A line of reversed words also makes sense if reversed as a whole, except that it begins with the full stop.
     best = sorted(turns, key=lambda turn: turn(line)[:1] in ".,;:!?")[:1]
     return best[0](line) if best else None
 
 
-def _speaks(line: str) -> bool:
+def _speaks(line: str, least: int) -> bool:
     """Whether a line has enough distinct function words; codes repeat one."""
-    return _sense(line) >= SENSE and len(FUNCTION.intersection(WORD.findall(line.lower()))) >= MIN_FUNCTION_WORDS
+    return _sense(line) >= SENSE and len(FUNCTION.intersection(WORD.findall(line.lower()))) >= least
 
 
 def _sense(line: str) -> float:
@@ -212,9 +274,10 @@ def _words_backwards(line: str) -> str:
     return WORD.sub(lambda word: word[0][::-1], line)
 
 
-def _rot13(line: str) -> str:
-    return codecs.encode(line, "rot13")
-
+_TURNS: list[tuple[Callable[[str], str], int]] = [
+    (_backwards, MIN_FUNCTION_WORDS), (_words_backwards, MIN_FUNCTION_WORDS),
+    *((methodcaller("translate", cipher), MORE if i else MIN_FUNCTION_WORDS) for i, cipher in enumerate(CIPHERS)),
+]  # fmt: skip
 
 _Finder = tuple[re.Pattern[str], Callable[[str], str | None]]
 
@@ -224,6 +287,8 @@ _FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
     (re.compile("data:", re.IGNORECASE).search, ((DATA_URL, _of_data_url),)),
     (lambda text: sum(map(text.count, "%\\=")) >= 3, ((ESCAPED, _unescape),)),
     (re.compile(r"\+").search, ((UTF7, _of_utf7),)),
+    (re.compile(r"\d\d\)?[\s,;:|+-]{1,3}\S{0,4}\d").search, ((CODES, of_codes),)),
+    (re.compile(r"- [.-]").search, ((MORSE, _of_morse),)),
     (lambda text: WRAPPED.fullmatch(text) is None, ((WRAPPED_BASE64, _of_wrapped), (HEXADECIMAL, _of_hexadecimal))),
     (len, ((LINE, _restore_line),)),
 )
