@@ -64,9 +64,8 @@ def say_unmatched(sources: Sources, files: Iterable[str] = (), *, every: bool = 
             sources.blocks({"source": f"{name}/" if path.is_dir() else name})
     unused, patterns = sources.unmatched(), sources.policy.patterns
     if sources.met and unused and (every or len(unused) == len(patterns)):
-        more = f" and {len(unused) - NAMED:,} more" if len(unused) > NAMED else ""
-        named = ", ".join(map(excerpt, unused[:NAMED]))
-        say(f"patterns without a match: {named}{more}; sources are named here as {excerpt(sources.met)}")
+        named = ", ".join(map(excerpt, unused[:NAMED])) + ", ..." * (len(unused) > NAMED)
+        say(f"patterns without a match: {named}; sources are named here as {excerpt(sources.met)}")
 
 
 NAMED = 3

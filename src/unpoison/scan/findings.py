@@ -229,8 +229,8 @@ def _reasons(
         reason = f"it speaks to the model that reads it: {excerpt(order.quote or words, 160)!r}"
         add(max(order.probability, 0.0 if demand else rarity), reason, words)
     if evidence.hidden[unit] > 0:
-        said = order.quote if order.probability >= WORTH_NAMING else piece.body.split("\n")[0]
-        words = (said or piece.body.split("\n")[0]) if piece.concealed else ""
+        ordered = slice(order.start, order.end if order.probability >= WORTH_NAMING else order.start)
+        words = (piece.text[ordered] or piece.body.split("\n")[0]) if piece.concealed else ""
         hides = f"its markup hides {excerpt(words, 120)!r}" if words else f"it hides {piece.hidden}"
         add(float(evidence.hidden[unit]), hides, words)
     return found
@@ -241,17 +241,18 @@ def _place(
 ) -> tuple[tuple[int, int] | None, str]:
     """The region of some words in the caller's text, None if they are not in it, and where a person finds them.
 
-    Words of a visible unit that are not found stand somewhere in the whole unit, which may have many places.
+    Words that are not found stand somewhere in the whole unit, or in all that is hidden, which may have many places.
     """
     start = document.passage.text.find(words, piece.start, piece.end) if words else -1
     if region is None and start >= 0:
         region = start, start + len(words)
-    if region is None and piece.concealed:
+    reading, (begin, end) = document.reading, region or (piece.start, piece.end)
+    if hidden := region is None and bool(piece.concealed):
         reading = document.covert if piece.concealed == COVERT else document.hidden
-        return None, reading.place(max(reading.text.find(words), 0))
-    region = region or (piece.start, piece.end)
-    first, last = (document.reading.place(end) for end in (region[0], max(region[1] - 1, region[0])))
-    return region, first if first == last else f"{first} to {last}"
+        begin = reading.text.find(words)
+        begin, end = (begin, begin + len(words)) if begin >= 0 else (0, len(reading.text))
+    first, last = reading.place(begin), reading.place(max(end - 1, begin))
+    return None if hidden else (begin, end), first if first == last else f"{first} to {last}"
 
 
 def _claim(collection: ScanCollection, evidence: ScanEvidence, unit: int) -> str:
