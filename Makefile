@@ -6,7 +6,7 @@ EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^$$/s/^\([a-z-]*
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test seeded mutants check check-model lint types imports speed format docs coverage dist sbom lowest lock clean
+.PHONY: help demo test seeded conformance mutants check check-model lint types imports speed format docs coverage dist sbom lowest lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,11 @@ test: .venv/test.stamp ## run the tests; those that take long or need a package 
 
 seeded: .venv/dev.stamp ## what a seed decides, on every kernel that the processor can run, with one thread and two
 	$(BIN)/python tools/run_seeded.py
+
+conformance: .venv/test.stamp ## the service against its description in /openapi.json, by schemathesis in a place of its own
+	test -d build/schemathesis || $(PYTHON) -m venv build/schemathesis
+	build/schemathesis/bin/python -m pip install --quiet --disable-pip-version-check schemathesis==4.32.5
+	$(BIN)/python tools/conformance.py build/schemathesis/bin/schemathesis
 
 mutants: .venv/dev.stamp ## change one place of a module, 200 times, and list the changes that its tests do not notice; takes an hour
 	$(BIN)/python tools/mutants.py

@@ -106,7 +106,9 @@ def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
 
 
 def test_every_address_describes_its_replies_and_refuses_other_methods(client: TestClient) -> None:
-    for path, methods in client.get("/openapi.json").json()["paths"].items():
+    paths = client.get("/openapi.json").json()["paths"]
+    assert set(paths["/v1/answer"]["post"]["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
+    for path, methods in paths.items():
         if "get" in methods:
             told = client.get(path)
             kinds = methods["get"]["responses"]["200"].get("content", {})

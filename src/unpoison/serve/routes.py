@@ -43,7 +43,7 @@ async def screen(request: Request, body: ScreenRequest, service: ServiceOfReques
     return await service.aside(request, lambda: Json({"screening": screening.summary()}))
 
 
-@router.post("/v1/answer")
+@router.post("/v1/answer", responses={200: {"content": {"text/event-stream": {}}}})
 async def answer(request: Request, body: AnswerRequest, service: ServiceOfRequest) -> Response:
     """Answer the question in spite of poisoned passages; with `stream` by server-sent events."""
     defense = service.pick(body.defense)
