@@ -45,6 +45,7 @@ from unpoison.sources.policy import Policy, parse_pattern
         ("C:\\wiki\\**", ["c:/wiki/a.md", "file:///C:/wiki/a.md"], ["C:\\other\\a.md", "/wiki/a.md"]),
         ("s3://bucket/hr/**", ["s3://bucket/hr/a.md"], ["s3://other/hr/a.md", "gs://bucket/hr/a.md"]),
         ("wiki", ["wiki"], ["wiki.com", "https://wiki.com", "wiki/a"]),
+        ("cafe\u0301", ["caf\u00e9", "cafe\u0301"], ["cafe"]),
         ("hr-*", ["hr-wiki"], ["hr-evil.com", "https://hr-evil.com", "hr-x/a.md", "x hr-wiki"]),
         ("10.0.0.1", ["http://10.0.0.1/x"], ["http://10.0.0.2", "http://10.0.0.1.evil.com"]),
         ("**", ["https://evil.com", "docs/a.md", "wiki", ""], []),

@@ -105,7 +105,7 @@ def parse_pattern(text: object, where: str) -> Pattern:
     """
     if not isinstance(text, str) or not text.strip() or len(text) > 500 or not text.isprintable():
         raise OptionError(f"{where} contains {clip(text)}, which is not a pattern; write docs.example or docs/hr/**")
-    pattern = text.strip().replace("\\", "/")
+    pattern = visible(text.strip()).replace("\\", "/")
     if pattern.count("*") > MAX_STARS:
         raise OptionError(f"{where} contains {clip(text)}, which has more than {MAX_STARS} stars; split it in two")
     scheme, separated, rest = pattern.partition("://")
