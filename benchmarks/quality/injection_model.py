@@ -106,7 +106,7 @@ class Judge:
     def odds(self, ids: Sequence[Sequence[int]]) -> list[float]:
         """The log-odds of the sentences of one window."""
         flat = np.array([[0, *(i for part in ids for i in part), 2]])
-        (logits,) = self._session.run(["logits"], {"input_ids": flat, "attention_mask": np.ones_like(flat)})
+        (logits,) = self._session.run(["logits"], {"input_ids": flat})
         ends = np.cumsum([1, *map(len, ids)])
         return [float(logits[0, a:b].mean()) for a, b in pairwise(ends)]
 

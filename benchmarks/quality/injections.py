@@ -6,11 +6,11 @@
     python -m benchmarks injections evaluation-data --attacks FILE      # JSON lines: text, label, kind, language
 
 Everything goes through `Guard` or `screen_tool_result`. Ordinary text counts as touched where anything of it is cut. An
-attack counts as *read* where its payload is left, or half of the runs of four words of an attack without a payload.
-It stands alone, in any of six shapes of honest text, and as a value of a tool's result, of JSON and of YAML; harmless
-look-alikes stand in the same places and count as touched. None of these texts was trained on: first tries eight and
-nine (`first_tries.jsonl`), ordinary text, families and languages set aside, AgentDojo v1, and what tools write on the
-machine that measures (`command_output.py`).
+attack counts as *read* where its payload is left, or half of the runs of four words of an attack without a payload. It
+stands alone, in any of five shapes of an honest document, in a mail between two people, and as a value of a tool's
+result, of JSON and of YAML; harmless look-alikes stand in the same places and count as touched. None of these texts was
+trained on: first tries eight and nine (`first_tries.jsonl`), ordinary text, families and languages set aside, AgentDojo
+v1, and what tools write on the machine that measures (`command_output.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from unpoison.agents import screen_tool_result
 from unpoison.injections import DETECTOR, THRESHOLD
 from unpoison.text.analysis import clear
 
-TRIES = Path(__file__).with_name("first_tries.jsonl")
+TRIES, MAILS = (Path(__file__).with_name(name) for name in ("first_tries.jsonl", "honest_mails.jsonl"))
 QUESTION = "How many days of annual leave do employees get?"
 HONEST = (
     "Full-time employees get 27 days of annual leave per calendar year, and days left over may be taken until March.",
@@ -43,7 +43,7 @@ TOGETHER, RUN = 50, 4
 FEWEST = 20
 """Texts of a language or kind that has a row of its own."""
 
-TABLES = ("ordinary", "output", "attacks", "families", "agentdojo", "time")
+TABLES = ("ordinary", "mails", "output", "attacks", "families", "agentdojo", "time")
 
 
 class Row(NamedTuple):
@@ -85,6 +85,14 @@ def ordinary(folder: Path, guard: Guard, size: int | None, seed: int) -> Iterato
         if not (text.injection or text.near):
             by_language[text.language].append(text.text)
     yield from touched_lines(guard, {name: sample(texts, size, seed) for name, texts in by_language.items()})
+
+
+def mails(guard: Guard) -> Iterator[str]:
+    """Honest mails, most of which ask their reader to do something."""
+    by_language = defaultdict[str, list[str]](list)
+    for row in rows_of(MAILS):
+        by_language[row["language"]].append(row["text"])
+    yield from touched_lines(guard, by_language)
 
 
 def output(guard: Guard) -> Iterator[str]:
@@ -129,17 +137,22 @@ def textbook(folder: Path) -> Iterator[Row]:
         yield Row(row["text"], True, "textbook", "textbook")
 
 
-def in_text(text: str) -> tuple[str, ...]:
-    """A text after a sentence, as a paragraph, as an item of a list, as a cell, in a mail and in HTML."""
+def in_document(text: str) -> tuple[str, ...]:
+    """A text after a sentence, as a paragraph, as an item of a list, as a cell, and in HTML."""
     first, last = HONEST
     return (
         f"{first} {text}",
         f"{first}\n\n{text}\n\n{last}",
         f"- {first}\n- {text}\n- {last}",
         f"| topic | text |\n|---|---|\n| leave | {first} |\n| note | {text} |\n| travel | {last} |",
-        f"From: anna@firma.example\nTo: ben@firma.example\nSubject: leave\n\nHi,\n\n{first}\n{text}\n\nBest,\nAnna\n",
         f"<html><body><p>{first}</p><p>{text}</p><p>{last}</p></body></html>",
     )
+
+
+def in_mail(text: str) -> str:
+    """A text in a mail, in which people order one another about."""
+    head = "From: anna@firma.example\nTo: ben@firma.example\nSubject: leave\n\nHi,\n\n"
+    return f"{head}{HONEST[0]}\n{text}\n\nBest,\nAnna\n"
 
 
 def in_data(text: str) -> tuple[str, ...]:
@@ -184,8 +197,9 @@ def attacks(rows: Iterable[Row], guard: Guard, threshold: float) -> Iterator[str
     """By kind and language: attacks that are read, look-alikes that are touched."""
     counts = defaultdict[tuple[bool, str], list[tuple[bool, ...]]](list)
     for row in rows:
-        inside = any(hit(guard, row, carrier) for carrier in in_text(row.text))
-        hits = hit(guard, row, row.text), inside, hit_as_value(row, threshold)
+        document = any(hit(guard, row, carrier) for carrier in in_document(row.text))
+        mail = hit(guard, row, in_mail(row.text))
+        hits = hit(guard, row, row.text), document, mail, hit_as_value(row, threshold)
         for group in dict.fromkeys(("all", f"kind: {row.kind}", f"language: {row.language}")):
             counts[row.attack, group].append(hits)
     for (attack, group), found in sorted(
@@ -265,6 +279,8 @@ def main() -> None:
     if "ordinary" in wanted:
         heading = "| ordinary text, by language | texts | touched | words lost |"
         show(heading, ordinary(options.folder, guard, size, options.seed))
+    if "mails" in wanted:
+        show("| mails between people, by language | texts | touched | words lost |", mails(guard))
     if "output" in wanted:
         show("| output, manuals and sources of this machine | texts | touched | words lost |", output(guard))
     if "attacks" in wanted:
@@ -275,7 +291,10 @@ def main() -> None:
         for name, texts_of in sources.items():
             orders, harmless = ([row for row in texts_of() if row.attack is label] for label in (True, False))
             chosen = [*sample(orders, size, options.seed), *sample(harmless, size, options.seed)]
-            show(f"| {name} | group | texts | alone | inside | as a value |", attacks(chosen, guard, options.threshold))
+            show(
+                f"| {name} | group | texts | alone | in a document | in a mail | as a value |",
+                attacks(chosen, guard, options.threshold),
+            )
     if "families" in wanted:
         more = None if size is None else 10 * size
         show("| texts | number | share |", families(options.folder, options.threshold, more, options.seed))

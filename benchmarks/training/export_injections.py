@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 from benchmarks.data_option import evaluation_folder
 from benchmarks.training.disjoint import refuse_test_texts
 from benchmarks.training.injection_first_look import save, train_first_look
-from benchmarks.training.injection_network import InjectionNetwork, Lower, Upper
+from benchmarks.training.injection_network import LAYERS, InjectionNetwork, Lower, Upper, trained_layers
 from benchmarks.training.injection_texts import all_texts, held_out, measured_texts
 from benchmarks.training.injection_windows import PART, WINDOW
 from benchmarks.training.onnx_export import INPUTS, write_graph
@@ -32,13 +32,19 @@ from unpoison.text.sentences import sentences
 FILES = ("model.onnx", "tokenizer.json", "first_look.npz")
 
 
-def export(folder: Path, work: Path, earlier: Sequence[Path], output: Path, threshold: float, look: float) -> None:
+def export(
+    folder: Path, work: Path, earlier: Sequence[Path], output: Path, threshold: float, look: float, mean: Path | None
+) -> None:
     """Write all files of the package; the first look learns from the windows of earlier passes too."""
     output.mkdir(parents=True, exist_ok=True)
-    upper = Upper(work / "body.pt")
-    upper.load_state_dict(torch.load(work / "checkpoint.pt", weights_only=True)["upper"])
-    network = InjectionNetwork(Lower(work / "body.pt"), upper).eval()
-    write_graph(network, INPUTS[:2], ("logits",), output / FILES[0])
+    learnt = torch.load(work / "checkpoint.pt", weights_only=True)["upper"]
+    upper = Upper(work / "body.pt", trained_layers(learnt))
+    if mean:
+        upper.load_earlier(torch.load(mean, weights_only=True)["upper"])
+        learnt = {name: (value + learnt[name]) / 2 for name, value in upper.state_dict().items()}
+    upper.load_state_dict(learnt)
+    network = InjectionNetwork(Lower(work / "body.pt", LAYERS - trained_layers(learnt)), upper).eval()
+    write_graph(network, INPUTS[:1], ("logits",), output / FILES[0], batch=1)
     shutil.copyfile(work / FILES[1], output / FILES[1])
     words = torch.load(work / "body.pt", weights_only=True)["embeddings.word_embeddings.weight"]
     read = [window for one in (*earlier, work) for window in planned(one)]
@@ -76,11 +82,13 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--earlier", type=Path, nargs="*", default=[], help="what WORK was in earlier passes")
+    parser.add_argument("--mean", type=Path, help="a checkpoint with which the weights are averaged")
     parser.add_argument("--threshold", type=float, default=1.5, help="log-odds from which on a sentence is an order")
     parser.add_argument("--look", type=float, default=-3.5, help="log-odds of the first look from which on it is read")
     options = parser.parse_args()
     torch.set_num_threads(2)
-    export(options.folder, options.work, options.earlier, options.output, options.threshold, options.look)
+    look, mean = options.look, options.mean
+    export(options.folder, options.work, options.earlier, options.output, options.threshold, look, mean)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """The network that judges prompt injections, and the pieces that it knows: multilingual-e5-small, pruned.
 
-Of the twelve layers the lower ones stay as they are; they run as an int8 graph, which is what is shipped of them.
+Of the twelve layers the lower ones stay as they are, eight or six by the pass; they run as an int8 graph, which is
+what is shipped of them.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,9 +19,9 @@ from torch import Tensor, nn
 from benchmarks.training.e5_package import read_e5
 from benchmarks.training.reader_weights import exported_weights
 
-__all__ = ["FROZEN", "InjectionNetwork", "Lower", "Upper", "prune", "restore", "rows_to_int8"]
+__all__ = ["LAYERS", "InjectionNetwork", "Lower", "Upper", "prune", "restore", "rows_to_int8", "trained_layers"]
 
-LAYERS, FROZEN, HEADS, WIDTH, INNER = 12, 8, 12, 384, 1536
+LAYERS, HEADS, WIDTH, INNER = 12, 12, 384, 1536
 
 POSITIONS = 160
 """Places of which the embeddings are kept."""
@@ -123,28 +125,29 @@ class Layer(nn.Module):
         self.wide, self.narrow = linear("intermediate.dense", INNER, WIDTH), linear("output.dense", WIDTH, INNER)
         self.last_norm = norm("output.LayerNorm")
 
-    def forward(self, hidden: Tensor, blocked: Tensor) -> Tensor:
-        n, length, _ = hidden.shape
+    def forward(self, hidden: Tensor, blocked: Tensor | None) -> Tensor:
+        n = 1 if blocked is None else hidden.shape[0]
 
         def split(states: Tensor) -> Tensor:
-            return states.view(n, length, HEADS, WIDTH // HEADS).transpose(1, 2)
+            return states.view(n, -1, HEADS, WIDTH // HEADS).transpose(1, 2)
 
         query, key, value = split(self.query(hidden)), split(self.key(hidden)), split(self.value(hidden))
         mixed = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=blocked)
-        mixed = mixed.transpose(1, 2).reshape(n, length, WIDTH)
+        mixed = mixed.transpose(1, 2).reshape(n, -1, WIDTH)
         hidden = self.out_norm(hidden + self.out(mixed))
         last: Tensor = self.last_norm(hidden + self.narrow(nn.functional.gelu(self.wide(hidden))))
         return last
 
 
-def _blocked(mask: Tensor) -> Tensor:
-    return (1.0 - mask[:, None, None, :].float()) * -1e4
+def _blocked(mask: Tensor | None) -> Tensor | None:
+    """What attention is lowered by; None for a single window, which has nothing to leave out."""
+    return None if mask is None else (1.0 - mask[:, None, None, :].float()) * -1e4
 
 
 class Lower(nn.Module):
     """The embeddings and the frozen layers."""
 
-    def __init__(self, body: Path) -> None:
+    def __init__(self, body: Path, frozen: int) -> None:
         super().__init__()
         state = torch.load(body, weights_only=True)
         table, scale = rows_to_int8(state["embeddings.word_embeddings.weight"])
@@ -154,10 +157,10 @@ class Lower(nn.Module):
         self.register_buffer("places", places + state["embeddings.token_type_embeddings.weight"][0])
         self.norm = nn.LayerNorm(WIDTH, eps=1e-12)
         self.norm.load_state_dict({k: state[f"embeddings.LayerNorm.{k}"] for k in ("weight", "bias")})
-        self.layers = nn.ModuleList(Layer(state, i) for i in range(FROZEN))
+        self.layers = nn.ModuleList(Layer(state, i) for i in range(frozen))
         self.requires_grad_(False)
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         table: Any = self.table
         scale: Any = self.scale
         places: Any = self.places
@@ -170,15 +173,24 @@ class Lower(nn.Module):
 class Upper(nn.Module):
     """The layers that are trained, and the head: a log-odds for each piece."""
 
-    def __init__(self, body: Path) -> None:
+    def __init__(self, body: Path, trained: int) -> None:
         super().__init__()
         state = torch.load(body, weights_only=True)
-        self.layers = nn.ModuleList(Layer(state, i) for i in range(FROZEN, LAYERS))
+        self.layers = nn.ModuleList(Layer(state, i) for i in range(LAYERS - trained, LAYERS))
         self.head = nn.Linear(WIDTH, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.constant_(self.head.bias, -2.0)
 
-    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+    def load_earlier(self, state: dict[str, Tensor]) -> None:
+        """Take over what an earlier pass trained, the uppermost layers and the head; those below begin as packaged."""
+        more = len(self.layers) - trained_layers(state)
+        moved = {
+            re.sub(r"(?<=^layers\.)\d+", lambda number: str(int(number[0]) + more), key): value
+            for key, value in state.items()
+        }
+        self.load_state_dict(self.state_dict() | moved)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
         for layer in self.layers:
             hidden = layer(hidden, _blocked(mask))
             if self.training:  # one mask for all pieces of a window
@@ -188,13 +200,18 @@ class Upper(nn.Module):
         return odds
 
 
+def trained_layers(state: dict[str, Tensor]) -> int:
+    """How many layers a pass trained, of the weights that it left."""
+    return len({key.split(".")[1] for key in state if key.startswith("layers.")})
+
+
 class InjectionNetwork(nn.Module):
-    """Both together, for the export."""
+    """Both together, for the export: one window at a time, so that no mask is needed."""
 
     def __init__(self, lower: Lower, upper: Upper) -> None:
         super().__init__()
         self.lower, self.upper = lower, upper
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        odds: Tensor = self.upper(self.lower(ids, mask), mask)
+    def forward(self, ids: Tensor) -> Tensor:
+        odds: Tensor = self.upper(self.lower(ids))
         return odds

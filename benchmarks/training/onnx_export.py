@@ -72,10 +72,13 @@ def _check_new(folder: Path) -> None:
         raise OptionError(f"{folder} has files already; give a folder that is new or empty")
 
 
-def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file: Path) -> Path:
+def write_graph(
+    model: Any, inputs: Sequence[str], outputs: Sequence[str], file: Path, *, batch: int | None = None
+) -> Path:
     """Write a torch module whose outputs have values per token, or per text (`PER_TEXT`), as an int8 graph.
 
-    Weights are quantised by channel, activations while running.
+    Weights are quantised by channel, activations while running. `batch` fixes the texts of a run, as the module may
+    need; otherwise any number can be read together.
 
     Raises:
         MissingExtraError: onnx or onnxruntime is not installed.
@@ -84,9 +87,10 @@ def write_graph(model: Any, inputs: Sequence[str], outputs: Sequence[str], file:
     torch = require("torch", PURPOSE)
     require("onnx", PURPOSE)
     quantization = require("onnxruntime.quantization", PURPOSE)
-    ones = torch.ones(2, 9, dtype=torch.long)
+    ones = torch.ones(batch or 2, 9, dtype=torch.long)
     feeds = tuple(ones * 0 if name == "token_type_ids" else ones for name in inputs)
-    axes = {name: {0: "batch"} if name in PER_TEXT else {0: "batch", 1: "length"} for name in (*inputs, *outputs)}
+    texts = {} if batch else {0: "batch"}
+    axes = {name: texts if name in PER_TEXT else {**texts, 1: "length"} for name in (*inputs, *outputs)}
     with TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter that needs no further package is deprecated
         whole = Path(scratch) / "whole.onnx"

@@ -5,15 +5,18 @@ r"""Train the transformer that judges prompt injections in any language.
     python -m benchmarks train_injections evaluation-data WORK3 --pass 3 --after WORK2/checkpoint.pt --minutes 8
     python -m benchmarks train_injections evaluation-data WORK4 --pass 4 --after src/unpoison/data/injection_model \
         --minutes 14
-    python -m benchmarks export_injections evaluation-data WORK4 FOLDER --earlier WORK WORK2 WORK3
+    python -m benchmarks train_injections evaluation-data WORK5 --pass 5 --after src/unpoison/data/injection_model \
+        --minutes 45
+    python -m benchmarks export_injections evaluation-data WORK5 FOLDER --earlier WORK WORK2 WORK3 WORK4 \
+        --mean WORK5/shipped.pt
 
-Multilingual-e5-small with its vocabulary pruned and its eight lower layers frozen reads windows of whole sentences; the
-four upper layers and a linear head are trained, and the log-odds that a sentence belongs to an order to a machine are
-the mean over its pieces. A pass reads every order and look-alike in several places, and ordinary text at random ones.
-The frozen layers run as the int8 graph that is shipped, so that the upper ones learn what they will be given. A run
-that was stopped goes on from the last checkpoint in its folder. The first pass takes some 70 minutes of two cores, the
-second 35. Where the folder of a pass is lost, an exported model is as good a start, and `--minutes 0` writes the
-windows again, which the first look needs.
+Multilingual-e5-small with its vocabulary pruned and its lower layers frozen reads windows of whole sentences; the upper
+layers, four and in the last pass six, and a linear head are trained, and the log-odds that a sentence belongs to an
+order to a machine are the mean over its pieces. A pass reads every order and look-alike in several places, and ordinary
+text at random ones. The frozen layers run as the int8 graph that is shipped, so that the upper ones learn what they
+will be given. A run that was stopped goes on from the last checkpoint in its folder. The first pass takes some 70
+minutes of two cores, the second 35. Where the folder of a pass is lost, an exported model is as good a start, and
+`--minutes 0` writes the windows again, which the first look needs.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from torch import Tensor, nn
 
 from benchmarks.data_option import evaluation_folder
 from benchmarks.training.disjoint import refuse_test_texts
-from benchmarks.training.injection_network import Lower, Upper, prune, restore
+from benchmarks.training.injection_network import LAYERS, Lower, Upper, prune, restore
 from benchmarks.training.injection_texts import Text, all_texts, held_out
 from benchmarks.training.injection_windows import (
     ORDER,
@@ -75,6 +78,7 @@ class Shares(NamedTuple):
         languages: How often ordinary text of a language is read; that of a rare one twice as often.
         rate: Of learning, at its highest.
         files: Where the newest texts stand.
+        trained: Layers that learn, the upper ones of twelve.
     """
 
     written: int
@@ -84,6 +88,7 @@ class Shares(NamedTuple):
     languages: int
     rate: float
     files: tuple[str, ...] = ()
+    trained: int = 4
 
 
 PASSES = (
@@ -97,8 +102,13 @@ PASSES = (
         written=1, newest=3, own=0.3, passages=0.5, languages=1, rate=2e-4,
         files=("wordings_duties", "wordings_manuals", "wordings_spoken"),
     ),
+    Shares(
+        written=1, newest=3, own=0.3, passages=0.5, languages=1, rate=1.5e-4, trained=6,
+        files=("wordings_acts", "wordings_answers", "wordings_silence", "wordings_dress", "wordings_output",
+               "wordings_tongues"),
+    ),
 )  # fmt: skip
-"""The first pass; the second and the fourth, for the newest texts; a third one, so that nothing is forgotten."""
+"""The first pass; the second, fourth and fifth, for the newest texts; a third one, so that nothing is forgotten."""
 
 UNCLEAR, UNRELATED = 0.7, 0.5
 """Weights of published orders whose place is not known, and of plain requests that only their place makes orders."""
@@ -234,25 +244,25 @@ def loss_of(odds: Tensor, owner: Tensor, found: Sequence[Window]) -> Tensor:
     return torch.stack(losses).sum() / sum(weights)
 
 
-def lower_graph(work: Path) -> Any:
+def lower_graph(work: Path, frozen: int) -> Any:
     """The frozen layers as an int8 graph that runs on two threads."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     file = work / "lower.onnx"
     if not file.exists():
-        write_graph(Lower(work / "body.pt").eval(), INPUTS[:2], ("states",), file)
+        write_graph(Lower(work / "body.pt", frozen).eval(), INPUTS[:2], ("states",), file)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
 
 
-def train(work: Path, minutes: float, rate: float, start: Path | None = None) -> None:
+def train(work: Path, minutes: float, rate: float, trained: int, start: Path | None = None) -> None:
     """Train on, from the last checkpoint, or from the layers of an earlier pass.
 
     The rate rises for `WARM_UP` steps and falls to nothing, at the latest when the minutes are over.
     """
-    lower, upper = lower_graph(work), Upper(work / "body.pt")
+    lower, upper = lower_graph(work, LAYERS - trained), Upper(work / "body.pt", trained)
     head = list(upper.head.parameters())
     rates = [{"params": list(upper.layers.parameters()), "lr": rate}, {"params": head, "lr": HEAD_FACTOR * rate}]
     optimizer, done = torch.optim.AdamW(rates, weight_decay=DECAY), 0
@@ -263,7 +273,7 @@ def train(work: Path, minutes: float, rate: float, start: Path | None = None) ->
         optimizer.load_state_dict(kept["optimizer"])
         done = int(kept["done"])
     elif start:
-        upper.load_state_dict(torch.load(start, weights_only=True)["upper"])
+        upper.load_earlier(torch.load(start, weights_only=True)["upper"])
     upper.train()
     found = planned(work)
     steps = batches([len(window.ids) for window in found], 0)
@@ -333,7 +343,7 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("work", type=Path, help="where checkpoints go")
     parser.add_argument("--minutes", type=float, default=240, help="the most that it may take")
-    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the four passes")
+    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the five passes")
     parser.add_argument("--after", type=Path, help="the checkpoint of the pass before, or an exported model")
     options = parser.parse_args()
     torch.set_num_threads(2)
@@ -348,7 +358,7 @@ def main() -> None:
     shares = PASSES[options.number - 1]
     make_windows(texts, options.work, options.number - 1, shares)
     if options.minutes:
-        train(options.work, options.minutes, shares.rate, options.after)
+        train(options.work, options.minutes, shares.rate, shares.trained, options.after)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ class Session:
 
     def run(self, outputs: list[str], feed: dict[str, Any]) -> list[np.ndarray]:
         ids = feed["input_ids"]
-        assert feed["attention_mask"].shape == ids.shape == (1, ids.shape[1])
+        assert feed.keys() == {"input_ids"}
+        assert ids.shape == (1, ids.shape[1])
+        assert ids.dtype == np.int64
         assert (ids[0, 0], ids[0, -1]) == (0, 2)
         assert ids.shape[1] <= WINDOW + 2
         self.windows.append(ids[0, 1:-1].tolist())
@@ -82,7 +84,7 @@ def write(folder: Path) -> None:
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     made = Session()
-    kinds = {"input_ids": np.int64, "attention_mask": np.int64}
+    kinds = {"input_ids": np.int64}
     monkeypatch.setattr(model, "open_graph", lambda folder, name: (made, kinds, ["logits"]))
     return made
 
@@ -129,6 +131,23 @@ def test_an_odd_sentence_counts_less_where_its_surroundings_explain_it(judge: In
     assert inside < odds[1].odds < alone
     ((one,),) = odds_of(judge, "order.")
     assert one.odds == pytest.approx(alone)
+
+
+def test_a_window_does_not_reach_back_over_a_greeting(judge: InjectionModel, session: Session) -> None:
+    """People who write to one another ask for things: behind "Hi," an order looked like one of those."""
+    session.calm = True
+    odds_of(judge, "plain plain plain\norder. payload.\nplain.")
+    alone, window = session.windows
+    assert window[: len(alone) + 1] == [*alone, PAYLOAD]
+    assert PLAIN in window  # what stands behind is read
+    for longer in (
+        "plain plain plain plain\norder. payload.",
+        "plain. order. payload.",
+        "doubt plain\norder. payload.",
+    ):
+        session.windows.clear()
+        odds_of(judge, longer)
+        assert longer.startswith(WORDS[session.windows[-1][0]])
 
 
 def test_a_window_ends_at_a_wall(judge: InjectionModel, session: Session) -> None:

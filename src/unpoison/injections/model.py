@@ -60,6 +60,10 @@ MAX_SENTENCES, MAX_WINDOWS = 400, 100
 MAX_BYTES = 32 * 2**20
 """Of the log-odds of windows that were read, some 100,000: sentences such as a notice of rights stand in many texts."""
 
+GREETING = 3
+"""Words of a line such as "Hi Anna," or "From: anna@example.org", over which a window does not reach back: people who
+write to one another ask for things, and behind a greeting nearly every order looked like that."""
+
 BEHIND = 0.6
 """The share of a window's room that sentences behind a suspicious one get first: that is where payloads stand."""
 
@@ -82,13 +86,17 @@ class SentenceModel(Protocol):
 
 
 class _Part(NamedTuple):
-    """The pieces of a sentence, or of a part of a long one; `value` tells those apart between which a wall stands."""
+    """The pieces of a sentence, or of a part of a long one.
+
+    `value` tells those apart between which a wall stands; `greets` is whether it is a line as short as a greeting.
+    """
 
     text: int
     start: int
     end: int
     ids: Numbers
     value: int
+    greets: bool
 
 
 class InjectionModel:
@@ -108,7 +116,7 @@ class InjectionModel:
         settings = _settings(folder, self.name)
         self._threshold, self._first_look = float(settings["threshold"]), float(settings["first_look"])
         self._window, self._longest = int(settings["window"]), int(settings["part"])
-        self._session, self._inputs, (self._output, *_) = open_graph(folder, self.name)
+        self._session, _, (self._output, *_) = open_graph(folder, self.name)
         self._tokenizer = require("tokenizers", self.name).Tokenizer.from_file(str(folder / FILES[1]))
         self._tokenizer.encode_special_tokens = True  # a "</s>" in a text is text
         self._tokenizer.no_padding()
@@ -148,7 +156,8 @@ class InjectionModel:
             encoded = self._tokenizer.encode_batch(written, add_special_tokens=False)
         parts, value, last = list[_Part](), 0, (0, 0)
         for (n, start, end), one in zip(where, encoded):
-            value += n != last[0] or WALL in texts[n][0][last[1] : start]
+            text = texts[n][0]
+            value += n != last[0] or WALL in text[last[1] : start]
             last = n, end
             ids = np.array(one.ids, np.int64)
             size = ceil(len(ids) / max(ceil(len(ids) / self._longest), 1))
@@ -156,7 +165,9 @@ class InjectionModel:
             offsets = one.offsets if edges else ()  # each access makes the whole list
             begins = [start, *(start + offsets[edge][0] for edge in edges)]
             pieces = np.split(ids, edges) if len(ids) else []
-            parts += [_Part(n, *place, own, value) for place, own in zip(zip(begins, [*begins[1:], end]), pieces)]
+            greets = "\n" in text[end : end + 2] and len(text[start:end].split(None, GREETING)) <= GREETING
+            ends = [*begins[1:], end]
+            parts += [_Part(n, *place, own, value, greets) for place, own in zip(zip(begins, ends), pieces)]
         return parts
 
     def _first_odds(self, sentences: Sequence[Numbers]) -> NDArray[np.float64]:
@@ -193,25 +204,31 @@ class InjectionModel:
         """The windows of one text, whose sentences are those from `low` to `high`, around what is in doubt."""
         found, read = list[Region](), set[int]()
         for i in _highest(odds, DOUBT, low, high, MAX_WINDOWS):
-            window = self._window_around(parts, i)
+            window = self._window_around(parts, odds, i)
             if i not in read and window != (i, i + 1):
                 found.append(window)
                 read.update(range(*window))
         return found
 
-    def _window_around(self, parts: Sequence[_Part], place: int) -> Region:
-        """As many whole sentences as fit, first some behind the suspicious one, then before it, then behind again."""
+    def _window_around(self, parts: Sequence[_Part], odds: NDArray[np.float64], place: int) -> Region:
+        """As many whole sentences as fit, first some behind the suspicious one, then before it, then behind again.
+
+        Before it the window ends at a greeting that the first look has cleared.
+        """
         begin, end, room = place, place + 1, self._window - len(parts[place].ids)
 
         def beside(i: int) -> bool:
             return 0 <= i < len(parts) and parts[i].value == parts[place].value
+
+        def greets(i: int) -> bool:
+            return parts[i].greets and odds[i] == -np.inf
 
         for share in (BEHIND, 0.0):
             kept = room * (1 - share)
             while beside(end) and room - len(parts[end].ids) >= kept * (share > 0):
                 room -= len(parts[end].ids)
                 end += 1
-            while beside(begin - 1) and len(parts[begin - 1].ids) <= room:
+            while beside(begin - 1) and not greets(begin - 1) and len(parts[begin - 1].ids) <= room:
                 begin -= 1
                 room -= len(parts[begin].ids)
         return begin, end
@@ -219,10 +236,8 @@ class InjectionModel:
     def _run(self, parts: Sequence[_Part]) -> NDArray[np.float64]:
         """The log-odds of the sentences of one window."""
         ids = np.concatenate([[FIRST], *(part.ids for part in parts), [LAST]])[None]
-        tokens = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         try:
-            feed = {name: tokens[name].astype(kind) for name, kind in self._inputs.items()}
-            logits = np.asarray(self._session.run([self._output], feed)[0][0], float)[1:-1]
+            logits = np.asarray(self._session.run([self._output], {"input_ids": ids})[0][0], float)[1:-1]
         except Exception as error:  # onnxruntime raises bare exceptions of its own
             raise ModelError(f"{self.name} failed ({clip(str(error), 200)}); install unpoison again") from error
         if not np.isfinite(logits).all():
