@@ -42,7 +42,7 @@ PAPERS = {"GRADA": (13, 14), "RAGDefender": (10, 7), "TrustRAG": (16, 6), "RADAR
 """How many tables and figures each paper has."""
 
 
-KINDS = ("runs here", "needs MODEL", "needs DATA", "departs because ")
+KINDS = ("runs here", "needs MODEL", "needs DATA", "departs: ")
 
 
 def rows(title: str) -> list[list[str]]:

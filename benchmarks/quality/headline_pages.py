@@ -18,10 +18,13 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
 PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?P=name) -->", re.DOTALL)
 
 ELSEWHERE = (
-    ("**Lies, with a source history**: attack success rate of three published lies from new domains",
+    ("**Answers of a language model**, one published text: attack success; right answers",
+     "60 undefended, 2 with Guard; 34, 74", "50",
+     "[results](https://github.com/unpoison/unpoison/blob/main/docs/results.md#with-a-real-language-model)"),
+    ("**Lies, with a source history**: attack success of three published lies from new domains",
      "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
-    ("**Prompt injections** still read: textbook; held-out first tries alone, inside text. Ordinary text touched",
-     "0; 22, 32. 0.16", "30; 100; 1,915",
+    ("**Prompt injections** still read alone, in a document: textbook; held-out first tries. Ordinary text touched",
+     "0, 3; 16, 16. 0.16", "30; 100; 1,915",
      "[injections](https://github.com/unpoison/unpoison/blob/main/docs/injections.md#figures)"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""

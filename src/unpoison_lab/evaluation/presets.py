@@ -382,4 +382,4 @@ def _differs(raw: Mapping[str, Any], generator: str, nli: str) -> list[str]:
     differences = [
         f"{kind}: {ours}, theirs {theirs[kind]}" for kind, ours in models.items() if not same_model(ours, theirs[kind])
     ]
-    return [*differences, "judge: accuracy by the words of the reply, theirs by an LLM grader", *raw.get("differs", ())]
+    return [*differences, "judge: accuracy by the reply's words, theirs by an LLM", *raw.get("differs", ())]

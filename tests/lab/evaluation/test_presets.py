@@ -229,7 +229,7 @@ def test_a_grader_counts_accuracy_as_radar_does() -> None:
     words, graded = (load_preset("radar-table-1", generator="hf:writes", grader=one) for one in (None, "hf:grades"))
     assert {one.measure for one in words.published} == {"accuracy", "asr_lowered"}
     assert {one.measure for one in graded.published} == {"graded", "asr_lowered"}
-    differences = "judge: accuracy by the words of the reply, theirs by an LLM grader"
+    differences = "judge: accuracy by the reply's words, theirs by an LLM"
     assert any(differences in one.row_differs for one in words.published)
     assert not any(differences in one.row_differs for one in graded.published)
     assert "graded" not in {one.measure for one in load_preset("grada-table-1", grader="hf:grades").published}
