@@ -106,9 +106,38 @@ def test_texts_are_read_most_in_the_pass_that_they_were_written_for(pieces):
     old = Text(ORDER, injection=True, kind="written", family="b", source="wordings_east")
     counts = [
         [sum(1 in window.labels for window in pass_windows([carrier, order], pieces, 0, shares)) for shares in PASSES]
-        for order in (old, old._replace(source="wordings_covert"), old._replace(source="wordings_manuals"))
+        for order in (old, *(old._replace(source=f"wordings_{name}") for name in ("covert", "manuals", "acts")))
     ]
-    assert counts == [[3, 1, 1, 1], [3, 4, 1, 1], [3, 1, 1, 3]]
+    assert counts == [[3, 1, 1, 1, 1], [3, 4, 1, 1, 1], [3, 1, 1, 3, 1], [3, 1, 1, 1, 3]]
+
+
+def test_a_pass_that_trains_more_layers_goes_on_from_the_uppermost_ones(tmp_path, monkeypatch):
+    import torch
+
+    from benchmarks.training import injection_network as network
+
+    for name, size in (("WIDTH", 4), ("INNER", 6), ("HEADS", 2)):
+        monkeypatch.setattr(network, name, size)
+    shapes = {
+        **{f"attention.self.{name}": (4, 4) for name in ("query", "key", "value")},
+        "attention.output.dense": (4, 4),
+        "intermediate.dense": (6, 4),
+        "output.dense": (4, 6),
+        **{f"{name}.LayerNorm": (4,) for name in ("attention.output", "output")},
+    }
+    state = {
+        f"encoder.layer.{layer}.{name}.{part}": torch.full(shape if part == "weight" else shape[:1], float(layer))
+        for layer in range(network.LAYERS)
+        for name, shape in shapes.items()
+        for part in ("weight", "bias")
+    }
+    torch.save(state, tmp_path / "body.pt")
+    earlier = {name: value + 100 for name, value in network.Upper(tmp_path / "body.pt", 4).state_dict().items()}
+    assert network.trained_layers(earlier) == 4
+    upper = network.Upper(tmp_path / "body.pt", 6)
+    upper.load_earlier(earlier)
+    assert [layer.query.weight[0, 0].item() for layer in upper.layers] == [6, 7, 108, 109, 110, 111]
+    assert upper.head.bias.item() == 98
 
 
 def test_the_first_look_in_numpy_is_the_one_that_was_fitted(made, tmp_path):
