@@ -62,7 +62,7 @@ MAX_BYTES = 32 * 2**20
 
 GREETING = 3
 """Words of a line such as "Hi Anna," or "From: anna@example.org", over which a window does not reach back: people who
-write to one another ask for things, and behind a greeting nearly every order looked like that."""
+write to one another ask for things, and behind one a quarter of the orders found elsewhere looked like that."""
 
 BEHIND = 0.6
 """The share of a window's room that sentences behind a suspicious one get first: that is where payloads stand."""
