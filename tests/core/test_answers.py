@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unpoison import Vanilla
 from unpoison.core.answers import MAX_ANSWER, MAX_QUERY, Answer, Belief, BeliefUpdate, Weights, guarantee_sentence
+from unpoison.core.verdicts import Claim, Contest, Rival
 from unpoison.errors import InputError
 
 SCREENING = Vanilla().screen("who?", ["Ann did it.", "Ben did it."])
@@ -79,3 +82,27 @@ def test_beliefs_and_their_updates_come_back_as_they_were_saved() -> None:
     assert BeliefUpdate.from_dict(update.to_dict()) == update
     nothing = BeliefUpdate(None, None, None, None, None, "first", None)
     assert BeliefUpdate.from_dict(nothing.to_dict()) == nothing
+
+
+def test_claims_and_contests_are_those_of_the_screening() -> None:
+    claim = Claim("Ann", 1.0, (), (0,))
+    contest = Contest((Rival("Ann", (0,), 1), Rival("Ben", (1,), 1)))
+    answer = Answer("Ann", replace(SCREENING, claims=(claim,), contested=(contest,)), status="disputed")
+    assert (answer.claims, answer.contested) == ((claim,), (contest,))
+    assert repr(answer).startswith("Answer('Ann', status='disputed', ")
+    assert "Ann (disputed)" in answer._repr_html_()
+    assert "Ann (" not in replace(answer, status=None)._repr_html_().partition("<table")[0]
+
+
+def test_a_text_of_exactly_the_bytes_that_fit_is_whole() -> None:
+    assert Belief("é" * (MAX_ANSWER // 2), 0, 0).answer == "é" * (MAX_ANSWER // 2)
+    cut = Belief("é" * (MAX_ANSWER // 2) + "x", 0, 0)
+    assert cut.answer == "é" * ((MAX_ANSWER - 3) // 2) + "\u2026"  # the mark takes three bytes
+    assert Belief("x" + " " * 3 * MAX_ANSWER, 0, 0).answer == "x"
+    assert Belief("x" + " " * 3 * MAX_ANSWER + "y", 0, 0).answer == "x\u2026"
+
+
+def test_a_row_of_an_update_says_what_is_believed_now() -> None:
+    update = BeliefUpdate(None, None, None, None, None, "first", Belief("Ann", 0.25, 0.5, "who?", created=1.0))
+    assert update.to_dict()["now"] == {"answer": "Ann", "support": 0.25, "conflict": 0.5}
+    assert replace(update, belief=None).to_dict()["now"] is None

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
 from unpoison import Passage, Query, Screening, Verdict
-from unpoison.core.verdicts import Claim, Span, cuts_of, disagreement, merge_spans, spans_of, without
+from unpoison.core.verdicts import (
+    Claim,
+    Contest,
+    Evidence,
+    Rival,
+    Span,
+    cuts_of,
+    disagreement,
+    is_disagreement,
+    merge_spans,
+    spans_of,
+    unmistakable,
+    without,
+)
 from unpoison.text.canonical import canonical
 
 GOOD = {"start": 1, "end": 3, "probability": 0.5, "reason": "why"}
@@ -182,3 +197,83 @@ def test_a_source_on_one_side_is_named_and_one_on_both_by_its_pages() -> None:
     assert "wiki.example/b" in both
     assert f"{shop}, " in both
     assert "30 days (2 passages)" in disagreement([short, Claim("30 days", 1.0, (), (1, 3))], [Passage("x")] * 4)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Rival(" ", (0,), 1),
+        lambda: Rival("30 days", (), 1),
+        lambda: Rival("30 days", (1, 1), 1),
+        lambda: Rival("30 days", (2, 1), 1),
+        lambda: Rival("30 days", (-1,), 1),
+        lambda: Rival("30 days", (True,), 1),
+        lambda: Rival("30 days", (0, 1), 0),
+        lambda: Rival("30 days", (0, 1), 3),
+        lambda: Contest((Rival("30 days", (0,), 1),)),
+        lambda: Contest((Rival("30 days", (0, 1), 2), Rival("14 days", (1,), 1))),
+        lambda: Claim(" ", 1.0, (), (0,)),
+        lambda: Claim("30 days", -0.1, (), (0,)),
+        lambda: Claim("30 days", float("inf"), (), (0,)),
+        lambda: Claim("30 days", 1.0, (), ()),
+        lambda: Claim("30 days", 1.0, (), (1, 0)),
+    ],
+)
+def test_rivals_and_claims_that_cannot_be(made: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"rival|voices|claim"):
+        made()
+
+
+def test_a_contest_counts_its_passages_and_says_how_many_are_independent() -> None:
+    contest = Contest((Rival("30 days", (0, 2), 1), Rival("14 days.", (1,), 1), Rival("9 days", (3, 4), 2)))
+    assert contest.passages == (0, 1, 2, 3, 4)
+    said = 'sources disagree: 30 days (2 passages, 1 independent), "14 days." (1), 9 days (2)'
+    assert str(contest) == contest.to_dict()["says"] == said
+    assert str(Contest((Rival("a", (0,), 1), Rival("b", (1,), 1)))) == "sources disagree: a (1 passage), b (1)"
+    assert Contest.from_dict(contest.to_dict()) == contest
+    assert Claim("free", 0, (), (0,)).weight == 0  # nobody who counts says so
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [("14 days", "14 days"), ("It is so!", '"It is so!"'), ("one (1)", '"one (1)"'), ('a "b", c', "\"a 'b', c\"")],
+)
+def test_an_answer_is_quoted_where_it_could_be_taken_for_the_sentence(answer: str, shown: str) -> None:
+    assert unmistakable(answer) == shown
+
+
+def test_four_sources_of_a_side_are_three_and_one_more() -> None:
+    pages = [Passage("30 days", source=f"https://{name}.example/p") for name in "abcd"]
+    many = Claim("30 days", 1.0, tuple(page.origin for page in pages), (0, 1, 2, 3))
+    said = disagreement([many, Claim("14 days", 1.0, (), (0,))], pages)
+    assert said == "Sources disagree: 30 days (a.example, b.example, c.example and 1 more); 14 days (1 passage)"
+    assert is_disagreement(said)
+    assert not is_disagreement("14 days")
+    few = disagreement([Claim("30 days", 1.0, many.origins[:3], (0, 1, 2)), Claim("9", 1.0, ("x",), (3,))], pages)
+    assert "(a.example, b.example, c.example);" in few
+
+
+def test_a_page_is_named_with_its_author_and_date() -> None:
+    page = Passage("30 days", source="https://a.example/p", metadata={"author": "Ann", "date": "2024", "size": "huge"})
+    shared = [Claim("30 days", 1.0, (page.origin,), (0,)), Claim("14 days", 1.0, (page.origin,), (1,))]
+    said = disagreement(shared, [page, Passage("14 days", source="https://a.example/q")])
+    assert "a.example/p, Ann, 2024" in said
+    assert "huge" not in said
+
+
+def test_a_flagged_span_is_no_cut_and_a_dropped_passage_has_none() -> None:
+    spans = (TWO, replace(TWO, start=30, end=35, flagged=True))
+    assert Verdict(0, True, 1.0, 0, "", spans).cuts == (TWO,)  # type: ignore[arg-type]
+    assert Verdict(0, False, 1.0, None, "", spans).cuts == ()  # type: ignore[arg-type]
+
+
+def test_the_arrays_of_the_evidence_cannot_be_written_and_go_through_json() -> None:
+    mine = np.arange(4.0).reshape(2, 2)
+    evidence = Evidence({"similarity": mine}, ("two passages",), "similarity")
+    with pytest.raises(ValueError, match="read-only"):
+        evidence["similarity"][0, 0] = 9
+    mine[0, 0] = 5  # the caller's own array stays writable
+    assert (len(evidence), list(evidence)) == (1, ["similarity"])
+    again = Evidence.from_dict(evidence.to_dict(), evidence.notes)
+    assert again["similarity"].tolist() == [[5, 1], [2, 3]]
+    assert (again.notes, again.graph) == (("two passages",), "similarity")

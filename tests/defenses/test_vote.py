@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from unpoison import Passage, Vote
+import pytest
+
+from unpoison import Grada, Passage, Sources, Vote
 from unpoison.core.answers import Reply
-from unpoison.defenses.voices import is_isolated
+from unpoison.defenses.voices import Voice, is_isolated
+from unpoison.defenses.vote import Poll, answers_by_origin, count_votes, need_proof, withhold_unproved
+from unpoison.errors import InputError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.cache import CachedGenerator
 from unpoison.models.prompts import Prompt
@@ -85,3 +90,74 @@ def test_the_title_is_read_and_the_raw_text_is_not() -> None:
     generator = ScriptedGenerator(echo)
     Vote(generator).answer("q", [Passage("Pa\u200bris", title="Capital")])
     assert generator.prompts[0].passages == ("Capital\nParis",)
+
+
+def poll(answers: Sequence[str], voices: Sequence[Voice], least: int = 1) -> Poll:
+    return count_votes("who won", answers, voices, least, "sources")
+
+
+def test_a_voice_votes_once_for_each_answer_with_its_trust() -> None:
+    ann, bo, cy = (Voice(name, name, "known", trust) for name, trust in (("a", 0.75), ("b", 0.5), ("c", 0.25)))
+    found = poll(["Paris", "Paris", "Lyon", "Lyon", "unknown"], [ann, ann, bo, cy, cy])
+    assert found.weights == {"paris": 0.75, "lyon": 0.75}
+    assert (found.winner, found.margin) == (None, 0)
+    assert found.rule == "no answer leads: several have 0.75 votes of sources"
+    found = poll(["Paris", "Paris", "Lyon", ""], [ann, bo, bo, cy])
+    assert found.weights == {"paris": 1.25, "lyon": 0.5}
+    assert (found.winner, found.rule) == (
+        "paris",
+        "2 sources say so, each passage read alone: 1.25 votes against 0.5",
+    )
+    assert poll(["Paris"], [ann], least=2).rule == ("no answer has the 2 sources that it needs: 1 source says the same")
+    assert poll(["", ""], [ann, bo]).rule == "no passage answers"
+
+
+def test_nobody_who_counts_proves_nothing() -> None:
+    found = poll(["Paris", "Paris"], [Voice("a", "a", "fresh", 0.2, counts=False)] * 2)
+    assert (found.winner, found.margin) == ("paris", 0)
+    assert found.rule.endswith("0.2 votes against 0; none of them counts")
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "wanted", "says"),
+    [
+        (1, 2, "2 planted passages, and 1 is proved; 3 passages withstand 1 at most, so retrieve 5 or more"),
+        (0, 1, "1 planted passage, and 0 are proved"),
+        (None, 1, "1 planted passage, and nothing is proved of it"),
+    ],
+)
+def test_what_is_proved_too_little_is_withheld(guarantee: int | None, wanted: int, says: str) -> None:
+    answer = replace(vote(["Paris", "Paris", "Rome"]), guarantee=guarantee)
+    held = withhold_unproved(answer, wanted)
+    assert (held.abstained, held.guarantee) == (True, None if guarantee is None else 0)
+    assert (held.details["withheld"], held.details["withheld_guarantee"]) == ("Paris", guarantee)
+    assert held.calls == answer.calls
+    assert held.screening.evidence.notes[-1] == f"an answer was withheld: it has to withstand {says}"
+
+
+def test_what_is_proved_enough_or_not_asked_for_passes() -> None:
+    answer = vote(["Paris"] * 5)
+    assert answer.guarantee == 2
+    assert withhold_unproved(answer, 2) is answer
+    assert withhold_unproved(replace(answer, guarantee=None), 0).text == "Paris"
+    nothing = vote([])
+    assert withhold_unproved(nothing, 3) is nothing
+
+
+def test_a_defense_without_a_proof_is_refused() -> None:
+    need_proof(Vote(ScriptedGenerator(echo)), "--guarantee 1")
+    with pytest.raises(OptionError, match=r"^--guarantee 1 asks for a guarantee, and grada has no proof"):
+        need_proof(Grada(), "--guarantee 1")
+
+
+def test_each_origin_gives_the_answer_of_most_of_its_passages() -> None:
+    def page(site: str, answer: str) -> dict[str, str]:
+        return {"text": answer, "source": f"https://{site}.example/{answer}"}
+
+    said = [("a", "Paris"), ("a", "paris"), ("a", "Rome"), ("b", "Rome"), ("b", "Lyon"), ("c", "unknown")]
+    passages = [*(page(site, answer) for site, answer in said), {"text": "Oslo"}]
+    rows = [{"query": "who won", "passages": passages}]
+    ((question, found),) = answers_by_origin(rows, Sources(), ScriptedGenerator(echo))
+    assert (question, found) == ("who won", {"a.example": "paris", "b.example": None, "c.example": None})
+    with pytest.raises(InputError, match=r"^row 2: "):
+        list(answers_by_origin([*rows, {"query": "who won"}], Sources(), ScriptedGenerator(echo)))

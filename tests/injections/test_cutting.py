@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import pytest
@@ -16,11 +16,20 @@ from injection_double import WordsModel
 from unpoison import Guard
 from unpoison.agents import screen_tool_result
 from unpoison.core.passages import Passage
-from unpoison.core.verdicts import Span, merge_spans
+from unpoison.core.verdicts import Action, Span, merge_spans
 from unpoison.injections import DETECTOR, model
-from unpoison.injections.cutting import _orders_in, _worth_keeping, injections_in
-from unpoison.injections.detector import Detection, Stretch
+from unpoison.injections.cutting import (
+    WithoutInjections,
+    _orders_in,
+    _worth_keeping,
+    cut_of,
+    harmless,
+    injections_in,
+    without_injections,
+)
+from unpoison.injections.detector import Detection, Injection, Stretch
 from unpoison.models.protocols import Models
+from unpoison.models.requests import Flow
 from unpoison.runtime.driver import run
 from unpoison.text.analysis import clear
 
@@ -182,3 +191,88 @@ def test_a_question_that_only_asks_is_one_from_the_strong_probability(probabilit
     detection = Detection(text, probability, (Stretch(0, len(text), probability),))
     assert len(_orders_in(detection, 0.1)) == found
     assert len(_orders_in(detection, 0.1, strict=True)) == 1
+
+
+def cut(text: str, threshold: float = 0.5, value: bool = False) -> WithoutInjections:
+    passage = Passage(text)
+    found, _ = run(
+        without_injections(passage, DETECTOR.detect([passage.reading])[0], threshold=threshold, value=value), Models()
+    )
+    return found
+
+
+def at(text: str, part: str, probability: float) -> Injection:
+    return Injection(probability, part, text.index(part), text.index(part) + len(part))
+
+
+def test_what_is_cut_hangs_on_how_sure_it_is() -> None:
+    text = f"{HONEST[0]} {ORDER} It is so.\n\n{HONEST[1]}"
+    passage, first = Passage(text), text.index(ORDER)
+    strong = cut_of(passage, at(passage.reading, ORDER[:-1], 0.9))
+    assert [(one.start, one.end, one.field) for one in strong.spans] == [(first, text.index("\n"), "text")]
+    assert (strong.strong, strong.quoted, strong.spans[0].probability) == (True, False, 0.9)
+    weak = cut_of(passage, at(passage.reading, ORDER[:-1], 0.4))
+    assert [(one.start, one.end) for one in weak.spans] == [(first, first + len(ORDER))]
+    assert (weak.strong, weak.quoted) == (False, False)
+    quoted = Passage(f'{HONEST[0]} It says "{ORDER}" somewhere. {HONEST[1]}')
+    found = cut_of(quoted, at(quoted.reading, ORDER[:-1], 0.9))
+    assert [quoted.text[one.start : one.end] for one in found.spans] == [f'"{ORDER}"']
+    assert (found.strong, found.quoted) == (True, True)
+    titled = Passage(HONEST[0], title=ORDER)
+    assert cut_of(titled, at(titled.reading, ORDER[:-1], 0.9)).spans[0].field == "title"
+
+
+def test_a_rest_says_something_with_three_words() -> None:
+    assert harmless(Passage("Open until noon."))
+    assert not harmless(Passage("Until noon. - ..."))
+    assert not harmless(Passage(f"{HONEST[0]} {ORDER}"))
+
+
+def test_a_short_rest_goes_and_that_of_a_value_stays() -> None:
+    short = f"{HONEST[2]}\n\n{ORDER} {'really ' * 30}"
+    assert cut(short).passage is None
+    rest = cut(short, value=True).passage
+    assert rest is not None
+    assert rest.reading == HONEST[2]
+    assert cut(f"{HONEST[0]} {HONEST[1]} {ORDER}").passage is not None
+
+
+def test_a_message_that_nobody_sees_goes_first() -> None:
+    hidden = f"{HONEST[0]} {HONEST[1]}<!-- {GOAL} -->"
+    found = cut(hidden)
+    assert [hidden[one.start : one.end] for one in found.spans] == [GOAL.rstrip(".")]
+    assert found.passage is not None
+    assert found.passage.reading == f"{HONEST[0]} {HONEST[1]}"
+    assert found.spans[0].reason == "a message where no reader looks"
+
+
+def test_more_places_than_a_round_cuts_drop_the_passage() -> None:
+    one = f'{HONEST[0]} {HONEST[1]} {HONEST[2]} It says "{ORDER}" there.\n\n'
+    assert cut(one * 16).passage is not None
+    assert cut(one * 17).passage is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "read", "flagged"), [("redact", (0, 1), [False]), ("drop", (0,), [False]), ("flag", (0, 1), [True])]
+)
+def test_the_policy_decides_who_is_read(policy: Action, read: tuple[int, ...], flagged: list[bool]) -> None:
+    passages = [Passage(HONEST[0]), Passage(f"{HONEST[1]} {HONEST[2]} {ORDER}")]
+    found, _ = run(injections_in(passages, policy), Models())
+    assert (found.policy, found.read, list(found.quotes)) == (policy, read, [1])
+    assert [span.flagged for span in found.spans[1]] == flagged
+    assert found.passages[0] is passages[0]
+    assert found.probability[0] < 0.5 < found.probability[1]
+    assert (found.passages[-1] is passages[1]) == (policy == "flag")
+
+
+def test_a_note_names_ten_passages_and_counts_the_others() -> None:
+    def seen(count: int) -> tuple[str, ...]:
+        def detect(texts: Sequence[str]) -> Flow[list[Detection]]:
+            yield ()
+            return [Detection(text, 0.0, (), note="unread language") for text in texts]
+
+        return run(injections_in([Passage(HONEST[0])] * count, "redact", detect), Models())[0].notes
+
+    assert seen(2) == ("unread language, in passage 0, 1",)
+    assert seen(10)[0].endswith("8, 9")
+    assert seen(12)[0].endswith("8, 9 and 2 more")

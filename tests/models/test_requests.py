@@ -1,55 +1,65 @@
-"""Generators made of functions."""
+"""Requests of flows: what each asks of which model, alone and side by side."""
 
 from __future__ import annotations
 
-import asyncio
+from itertools import chain
+from typing import Any
 
 import pytest
 
-from unpoison.core.answers import Reply
-from unpoison.errors import ModelError
-from unpoison.models import FunctionGenerator
-from unpoison.models.prompts import Message, answer_prompt
-from unpoison.models.protocols import AsyncGenerator, Models
-from unpoison.models.requests import generate
-from unpoison.runtime.driver import Limits, arun, run
+from unpoison.models import requests
+from unpoison.models.prompts import answer_prompt
+from unpoison.models.requests import Encode, Flow, Generate, Judge, Request, together
 
 PROMPT = answer_prompt("who?", ["Ann did it."])
 
 
-def plain(messages: list[Message]) -> str:
-    return f"{len(messages)} messages, the last from the {messages[-1]['role']}"
+@pytest.mark.parametrize(
+    ("flow", "request_made"),
+    [
+        (requests.encode(["a"], "query", queries=True), Encode(("a",), "query", True)),
+        (requests.encode(["a"]), Encode(("a",), "embedding", False)),
+        (requests.generate([PROMPT], "wording"), Generate((PROMPT,), "wording", None)),
+        (requests.judge([("a", "b")]), Judge((("a", "b"),), "entailment")),
+        (requests.read("who?", ["a"]), requests.Read("who?", ("a",), "reading")),
+        (requests.relate("who?", [("a", "b")]), requests.Relate("who?", (("a", "b"),), "rivals")),
+        (requests.compare([("a", "b")]), requests.Compare((("a", "b"),), "relevance")),
+        (requests.classify(["a"]), requests.Classify(("a",), "prompt injection")),
+        (requests.likelihood(["a"]), requests.Likelihood(("a",), "likelihood")),
+        (requests.next_token([PROMPT], [1, 2]), requests.NextToken((PROMPT,), (1, 2), "next token")),
+        (requests.retrieve(["who?"]), requests.Retrieve(("who?",), "retrieval")),
+    ],
+)
+def test_a_flow_asks_once_and_returns_the_reply(flow: Flow[Any], request_made: Request) -> None:
+    assert next(flow) == (request_made,)
+    with pytest.raises(StopIteration) as ended:
+        flow.send(("the reply",))
+    assert ended.value.value == "the reply"
 
 
-async def asynchronous(messages: list[Message]) -> str:
-    await asyncio.sleep(0)
-    return plain(messages)
+def steps(name: str, *counts: int) -> Flow[list[Any]]:
+    """A flow that asks so many things in each step."""
+    heard: list[Any] = []
+    for step, count in enumerate(counts):
+        heard += yield tuple(Encode((f"{name}{step}{n}",)) for n in range(count))
+    return heard
 
 
-@pytest.mark.parametrize("function", [plain, asynchronous])
-def test_both_kinds_of_function_serve_both_kinds_of_call(function: object) -> None:
-    generator = FunctionGenerator(function)
-    assert isinstance(generator, AsyncGenerator)
-    expected = Reply("2 messages, the last from the user")
-    assert generator.generate(PROMPT) == expected
-    assert asyncio.run(generator.agenerate(PROMPT)) == expected
-    assert run(generate([PROMPT]), Models(generator=generator))[0] == [expected]
-    assert asyncio.run(arun(generate([PROMPT]), Models(generator=generator)))[0] == [expected]
-
-
-@pytest.mark.parametrize("result", [None, 3, b"bytes", ["text"]])
-def test_anything_else_is_refused(result: object) -> None:
-    with pytest.raises(ModelError, match="must return a string"):
-        FunctionGenerator(lambda _: result).generate(PROMPT)
-
-
-def test_an_asynchronous_function_is_stopped_at_its_timeout() -> None:
-    async def forever(messages: list[Message]) -> str:
-        await asyncio.sleep(3600)
-        return ""
-
-    generator = FunctionGenerator(forever)
-    with pytest.raises(TimeoutError):
-        generator.generate(PROMPT, timeout=0.01)
-    with pytest.raises(ModelError, match=r"forever.*TimeoutError"):
-        run(generate([PROMPT]), Models(generator=generator), Limits(timeout=0.01, retries=1, backoff=0.01))
+@pytest.mark.parametrize(
+    ("left", "right"), [((1, 2), (3,)), ((), (1, 1)), ((2,), ()), ((), ()), ((0, 1), (1, 0)), ((1, 1, 1), (2,))]
+)
+def test_two_flows_side_by_side_each_hear_their_own(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    flow, asked = together(steps("l", *left), steps("r", *right)), []
+    replies: tuple[Any, ...] | None = None
+    try:
+        while True:
+            wanted = next(flow) if replies is None else flow.send(replies)
+            asked.append([one.texts[0] for one in wanted])  # type: ignore[union-attr]
+            replies = tuple(asked[-1])
+    except StopIteration as ended:
+        found = ended.value
+    names = [[f"{name}{step}{n}" for step, count in enumerate(counts) for n in range(count)]
+             for name, counts in (("l", left), ("r", right))]  # fmt: skip
+    assert list(found) == names
+    assert len(asked) == max(len(left), len(right))  # the steps of both run together
+    assert sorted(chain(*asked)) == sorted(chain(*names))

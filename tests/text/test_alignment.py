@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
-from unpoison.text.alignment import Edits
+from unpoison.text.alignment import Edits, Trace, merge_regions
 from unpoison.text.canonical import canonical, redact_text, redact_with_trace
 from unpoison.text.invisible import recompose
 
@@ -115,3 +116,26 @@ def test_nfkc_by_letters_is_nfkc() -> None:
             changes = recompose(text, finely=True)
             assert Edits().put(text, changes) == unicodedata.normalize("NFKC", text)
             assert max(end - start for start, end, _ in changes) < 40
+
+
+def test_regions_that_touch_are_one() -> None:
+    assert merge_regions([(5, 7), (0, 2), (2, 3), (6, 9), (10, 11), (6, 7)]) == ((0, 3), (5, 9), (10, 11))
+    assert merge_regions([]) == ()
+
+
+def test_every_step_is_traced() -> None:
+    trace = Trace("one two three")
+    text = trace.put("one two three", [(0, 3, "1"), (4, 7, "TWO"), (8, 8, "and ")])
+    assert text == "1 TWO and three"
+    assert trace.regions(0, 1) == ((0, 3),)
+    assert trace.regions(2, 3) == ((4, 5),)  # as long as before: letter by letter
+    assert trace.regions(6, 9) == ((8, 9),)  # what is put in stands for the letter behind it
+    assert trace.regions(10, 15) == ((8, 13),)
+    assert trace.within([(4, 6)]).tolist() == [False] * 2 + [True] * 2 + [False] * 11
+    text = trace.sub(re.compile(r"T(W)"), r"\1", text)
+    assert (text, trace.regions(2, 4)) == ("1 WO and three", ((4, 7),))
+    trace.mark_message(range(9, 14))
+    text = trace.cut(text, 2, 8)
+    assert (text, trace.regions(0, 2)) == ("WO and", ((4, 7),))
+    text = trace.append_messages(text, ["three"])
+    assert (text, trace.messages(), trace.regions(7, 12)) == ("WO and\nthree", ((6, 12),), ((8, 13),))

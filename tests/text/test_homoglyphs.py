@@ -42,3 +42,25 @@ def test_a_latin_stem_with_a_cyrillic_ending_stays_there() -> None:
 @pytest.mark.parametrize("text", ["", "plain", "только кириллица", "日本語"])
 def test_what_does_not_mix_is_the_same_object(text: str) -> None:
     assert one_script(text)[0] is text
+
+
+RUSSIAN = "Срок возврата составляет тридцать дней для каждой посылки. "
+GREEK = "Η προθεσμία επιστροφής είναι τριάντα ημέρες για κάθε δέμα. "
+
+
+@pytest.mark.parametrize(
+    ("around", "word", "read", "changes"),
+    [
+        (GREEK, "vόμoς", "vόμoς", 0),  # a Latin v has no Greek twin
+        (GREEK, "μόνo", "μόνο", 1),
+        (RUSSIAN, "cop", "cop", 0),  # a Latin word of twins is a Latin word
+        (RUSSIAN, "cрок", "срок", 1),
+        (RUSSIAN, "рocc", "росс", 3),
+        (PLAIN, "banкnote", "banknote", 1),  # resembles, and is in the minority
+        (PLAIN, "bкк", "bкк", 0),
+        (PLAIN, "соорегаtе", "cooperate", 8),
+        (PLAIN, "Ӏtem", "Item", 1),
+    ],
+)
+def test_the_script_of_a_word_follows_its_text(around: str, word: str, read: str, changes: int) -> None:
+    assert one_script(around + word) == (around + read, changes)

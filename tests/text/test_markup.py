@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.text.canonical import canonical
+from unpoison.text.markup import entities, strip_comments, tags, unmarkable
 from unpoison.text.tokens import word_list
 
 SAID = "The capital of France is Lyon."
@@ -128,3 +129,65 @@ def test_the_end_of_a_block_parts_words(name: str, spelt: Callable[[str], str]) 
     tag = spelt(name)
     assert canonical(f"<{tag}>Opening hours</{tag}>Monday to Friday").text == "Opening hours\nMonday to Friday"
     assert canonical(f"Opening hours</{tag}>Monday to Friday").text == "Opening hours\nMonday to Friday"
+
+
+@pytest.mark.parametrize(
+    ("text", "bare", "messages", "count"),
+    [
+        ("a<!-- x -->b<!--->c", "abc", [], 2),
+        ("a<!--x-->b<!-- y <!--", "ab y ", [], 1),  # of what does not end, the marks go
+        ("a --> b", "a --> b", [], 0),
+        (f"Hi<!-- {SAID} --!>!", "Hi!", [SAID.rstrip(".")], 1),
+        ("a<!-- The capital --><!-- of France is Lyon -->b", "ab", ["The capital of France is Lyon"], 2),
+        ("a<!-- x x x x x x x x -->b", "ab", [], 1),  # one mark, many times
+    ],
+)
+def test_comments_and_what_they_say(text: str, bare: str, messages: list[str], count: int) -> None:
+    assert strip_comments(text) == (bare, messages, count)
+
+
+@pytest.mark.parametrize(
+    ("text", "bare", "count"),
+    [
+        ("10<sup>2</sup>", "10^2", 0),
+        ("x[1]<sup>3</sup>", "x[1]^3", 0),
+        ("a<sup>th</sup>", "ath", 1),
+        ("Can<b>be</b>rra", "Canberra", 2),
+        ("a<b>C</b>", "aC", 0),  # a name within a name is not one word in two parts
+        ("<p>a</p>b", "\na\nb", 0),
+        ("use <br> now", "use \n now", 0),
+        ("`<b>` and List<Object> x", "`<b>` and List<Object> x", 0),
+        ("<Div>x</Div>", "\nx\n", 0),
+        ("<b> is bold", "<b> is bold", 0),
+        ("<li> one", "\n one", 0),  # needs no end
+        ("wo</xy>rd", "word", 1),
+        ("<![CDATA[a b]]>", "a b", 0),
+        ("a < b > c", "a < b > c", 0),
+    ],
+)
+def test_tags_and_how_many_stand_in_words(text: str, bare: str, count: int) -> None:
+    assert tags(text) == (bare, [], count)
+
+
+def test_an_attribute_that_says_something_is_a_message() -> None:
+    assert tags(f'<img alt="{SAID}" width=1>x') == ("x", [SAID.rstrip(".")], 0)
+    assert tags(f'<img src="a" {SAID.rstrip(".").lower()}>x')[1] == []  # no attributes, and so no tag
+
+
+@pytest.mark.parametrize(
+    ("text", "meant", "plain"),
+    [
+        ("&#65;&#x42;", "AB", 2),
+        ("&#0065;x", "Ax", 1),
+        ("&amp;lt;&amp;amp;", "<&", 0),
+        ("&eacute;&copy", "\u00e9&copy", 0),
+        ("&nosuch;&#;a & b", "&nosuch;&#;a & b", 0),
+        ("&#x110000;", "\ufffd", 0),
+    ],
+)
+def test_entities_and_how_many_stand_for_a_letter_that_needs_none(text: str, meant: str, plain: int) -> None:
+    assert entities(text) == (meant, plain)
+
+
+def test_too_deep_a_nesting_loses_its_signs() -> None:
+    assert unmarkable("a<b>&amp;c") == "ab>amp;c"

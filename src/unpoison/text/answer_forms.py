@@ -19,7 +19,7 @@ import Stemmer
 from unpoison.text.languages import FUNCTION_WORDS, LANGUAGES, fold, other_language, phrases
 from unpoison.text.moments import Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question, wanted
-from unpoison.text.tokens import ENGLISH_318, Token, fold_text, roman, tokens, word_list
+from unpoison.text.tokens import ENGLISH_318, Token, arabic, fold_text, tokens, word_list
 from unpoison.text.units import MEASURES, Quantity, single
 from unpoison.text.value_reader import read_values
 from unpoison.text.values import compare_all
@@ -70,11 +70,11 @@ class ParsedAnswer:
 
 
 _LEAD = re.compile(
-    r"^(?:(?:the|an?|my) )?(?:(?:correct |final )?answer(?: is|:)|it (?:is|was)|they (?:are|were)|in|on|by"
-    r"|at(?! (?:least|most)))\s+", re.IGNORECASE
+    r"^(?:(?:(?:the|an?|my) )?(?:(?:correct |final )?answer(?: is|:)|it (?:is|was)|they (?:are|were)|in|on|by"
+    r"|at(?! (?:least|most)))\s+)+", re.IGNORECASE
 )  # fmt: skip
 _CONTRAST = re.compile(r"(?:[,;(]\s?(?:and |but )?not|\brather than|\binstead of|\bas opposed to)\s", re.IGNORECASE)
-_ROMAN = re.compile(r"(?<=[\w.] )(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?![\w'.+-])")
+_NUMBER_SIGN = re.compile(r"\bNo\.\s?(?=[0-9])", re.IGNORECASE)
 _ONLY_WITH_VALUES = frozenset(("spring", "autumn", "more", "ad", "early", "late", "mid"))
 """Words for bounds and seasons that mean something else in a text without values."""
 _ONLY_IN_TIME = frozenset(("before", "until", "after", "since"))
@@ -93,8 +93,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
         text: Any text; of "Paris, not London" the head is parsed, and the tail is `denied`.
         expected: The parsed question, whose words carry no information, and which decides whether "1875" is a year.
     """
-    plain = " ".join(normalize("NFC", text).split())
-    plain = _ROMAN.sub(lambda match: str(roman(match[0])) if match[0] else "", plain)
+    plain = _NUMBER_SIGN.sub("", arabic(" ".join(normalize("NFC", text).split())))  # "No. 10" denies nothing
     whole = fold_text(plain)
     language = other_language(expected.text) or other_language(text)
     plain = (_LEAD.sub("", plain) or plain) if language != "tr" else plain  # where "on" is ten
@@ -155,8 +154,6 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
 def _polar(words: Sequence[str], expected: ParsedQuestion) -> bool | None:
     """Whether an answer begins with yes or no; None if it does not, or if that begins a name."""
     yes = phrases("answers").get(words[0]) if words else None
-    if words[1:2] == ["."] and words[2:3] and words[2][0].isdecimal():
-        return None  # No. 1
     if expected.kind != "polar" and words[1:2] not in ([], [","], ["."], ["!"], [";"]):
         return None  # No Country for Old Men
     return yes if isinstance(yes, bool) else None

@@ -25,7 +25,7 @@ from rapidfuzz.distance import LCSseq
 from rapidfuzz.process import cdist
 
 __all__ = [
-    "ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "Token", "fold_text", "lower_text", "nltk_stems", "roman",
+    "ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "Token", "arabic", "fold_text", "lower_text", "nltk_stems",
     "rouge_l", "separate_words", "squad", "stems", "tokens", "trim_text", "without_accents", "word_list",
     "word_set", "words",
 ]  # fmt: skip
@@ -234,7 +234,7 @@ def fold_text(text: str) -> str:
     distinguish consonants. Linear time.
     """
     text = " ".join(text.replace("\u2019", "'").replace("\u2032", "'").replace("\u2033", '"').split())
-    text = _ROMAN.sub(lambda match: str(roman(match[0])) if match[0] else "", text)
+    text = arabic(text)
     text = _MARKED.sub(lambda match: "^" + unicodedata.normalize("NFKD", match[0]), _VULGAR.sub(" ", text))
     if text.isascii():  # of the marks below it can only contain "&"
         return " ".join(_DOTTED.sub(r"\1", text.lower().replace("&", " and ")).split())
@@ -246,8 +246,12 @@ def fold_text(text: str) -> str:
     return " ".join(_DOTTED.sub(r"\1", plain).split())
 
 
-def roman(letters: str) -> int:
-    """The value of a Roman numeral. Constant time."""
+def arabic(text: str) -> str:
+    """A text with the Roman numerals behind its words as numbers. Linear time."""
+    return _ROMAN.sub(lambda match: str(_roman(match[0])) if match[0] else "", text)
+
+
+def _roman(letters: str) -> int:
     values = [{"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}[letter] for letter in letters]
     return sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
 

@@ -7,7 +7,18 @@ import pytest
 
 from unpoison import Guard, Passage
 from unpoison.defenses.guard.crafted import Crafted
-from unpoison.defenses.guard.features import ALIKE, MOST_TEXTS, QuestionTerms, words_of_form
+from unpoison.defenses.guard.features import (
+    ALIKE,
+    MOST_TEXTS,
+    QuestionTerms,
+    Style,
+    TextWords,
+    beside,
+    ranges,
+    root,
+    run_codes,
+    words_of_form,
+)
 from unpoison.text.analysis import words_of
 from unpoison_lab.ablations import GuardAblation
 
@@ -146,3 +157,54 @@ def test_alone_no_text_is_excused_by_others() -> None:
     guard = GuardAblation(independent=True)
     alone = [float(guard.screen(FACT, [text]).evidence["probability"][0]) for text in FACTS]
     assert guard.screen(FACT, FACTS).evidence["probability"].tolist() == pytest.approx(alone)
+
+
+def test_what_stretches_share_with_the_question() -> None:
+    """Four telling words and five phrases of the question; three other words that tell something; eight in all."""
+    (asked,) = words_of(["When do ferries leave Dover in October?"])
+    spoken = TextWords.of(words_of(["Ferries leave Dover in October. Dogs travel free!", "Nothing here."]))
+    columns = beside(QuestionTerms.of(asked), spoken)
+    assert columns[:, :2].tolist() == [[1.0, 0.6], [0.0, 0.0]]
+    assert np.expm1(columns[:, 2:]) == pytest.approx(np.array([[3.0, 8.0], [0.0, 2.0]]))
+    (nothing,) = words_of(["?!"])
+    assert beside(QuestionTerms.of(nothing), spoken)[:, :2].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    (stops,) = words_of(["what is it"])
+    assert len(QuestionTerms.of(stops).stems) == 3  # all, where it has no other
+
+
+def test_windows_and_texts_are_counted_by_their_own_words() -> None:
+    """What a text says is the same whichever texts stand before it."""
+    (asked,) = words_of(["When do ferries leave Dover in October?"])
+    texts, wanted = words_of([*PAGES, ""]), QuestionTerms.of(asked)
+    together = beside(wanted, TextWords.of(texts))
+    assert together.tolist() == np.concatenate([beside(wanted, TextWords.of([one])) for one in texts]).tolist()
+
+
+def test_sums_of_ranges_and_the_root_of_their_lengths() -> None:
+    ends = np.array([0, 1, 3]), np.array([3, 1, 4])
+    assert ranges(np.array([1.0, 2.0, 4.0, 8.0]), *ends).tolist() == [7.0, 0.0, 8.0]
+    assert root(np.array([0, 1, 4, 9])).tolist() == [2.0, 2.0, 2.0, 3.0]
+
+
+def test_runs_are_equal_where_their_words_are_and_end_with_the_sentence() -> None:
+    (text,) = words_of(["A red boat sails. The red boat sails; a red BOAT sank."])
+    one, two, three = run_codes(text.word, text.kind, text.sentence, Crafted.load().style.general)
+    spelt = "A red boat sails . The red boat sails ; a red BOAT sank .".split()  # noqa: SIM905
+    assert len(spelt) == len(one) == len(two) == len(three)
+    at = [i for i, word in enumerate(spelt) if word == "boat"]
+    assert one[at[0]] == one[at[1]]
+    assert two[at[0]] == two[at[1]] != 0
+    assert three[1] == three[6] != 0
+    assert (two[4], three[3], three[4], two[-1]) == (0, 0, 0, 0)
+    assert one[12] != one[at[0]]  # a capital is another token
+
+
+def test_the_style_of_a_stretch_is_the_sum_of_what_its_runs_weigh() -> None:
+    (text,) = words_of(["The red boat sails. The red boat sails."])
+    first = np.zeros(1, np.uint32)
+    runs = run_codes(text.word, text.kind, text.sentence, first)
+    known = np.unique(np.concatenate(runs)[np.concatenate(runs) > 0] >> np.uint64(32)).astype(np.uint32)
+    style = Style(first, known, np.ones(len(known)), unit=2.0, base=-1.0)
+    # Twice five words and marks, four pairs and three triples; no run crosses from sentence to sentence.
+    assert style.windows([text])[0].tolist()[-1] == pytest.approx(2 * (10 + 8 + 6) / 10**0.5 - 1)
+    assert style.windows([text, text])[1].tolist() == style.windows([text])[0].tolist()
