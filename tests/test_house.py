@@ -29,7 +29,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_593,
+    "unpoison": 29_586,
     "unpoison/agents": 2_014,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 549,
     "unpoison/core": 1_259,
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-    "lines of code in tests": 37_487,
+    "lines of code in tests": 37_850,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

@@ -11,8 +11,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from unpoison.cli import app
+from unpoison.cli.audit import _moment
 from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
+from unpoison.errors import InputError
 from unpoison.scan.audit_log import AuditLog
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -101,3 +103,15 @@ def test_a_page_is_written_beside_the_tables_and_never_over_the_log(log: Path, t
     for place in (log, tmp_path / "audit.txt"):
         assert run("audit", "--html", place, log).exit_code == 2
     assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("24h", 86_400), ("7d", 604_800), ("2w", 1_209_600), ("30m", 1_800)])
+def test_an_age_is_counted_back_from_now(text: str, seconds: int) -> None:
+    assert _moment(text, 2e9) == 2e9 - seconds
+
+
+def test_a_date_is_its_moment_and_anything_else_is_refused() -> None:
+    assert _moment("2026-03-01T00:00:00Z", 0.0) == 1_772_323_200.0
+    for text in ("", "d", "1.5", "20260301", "-1d", "1234567d", "\u0661d", "soon"):
+        with pytest.raises(InputError, match="since must be a date such as 2026-03-01, or a time ago"):
+            _moment(text, 2e9)

@@ -7,7 +7,7 @@ import pytest
 
 from unpoison import Passage, Query
 from unpoison.core.screenings import Screening
-from unpoison.core.verdicts import Evidence, Span, Verdict
+from unpoison.core.verdicts import Claim, Contest, Evidence, Rival, Span, Verdict
 from unpoison.errors import InputError
 
 PASSAGES = (Passage("first"), Passage("second", title="T"), Passage("third"))
@@ -66,3 +66,28 @@ def test_a_screening_comes_back_from_its_row_and_from_its_summary() -> None:
 def test_what_is_no_screening_is_refused(data: object) -> None:
     with pytest.raises(InputError, match="not a saved screening"):
         Screening.from_dict(data)
+
+
+def test_what_is_contested_or_claimed_stands_among_the_passages() -> None:
+    contest, claim = Contest((Rival("a", (0,), 1), Rival("b", (2,), 1))), Claim("a", 1.0, (), (2,))
+    screening = decided(contested=[contest], claims=[claim])
+    assert (screening.contested, screening.claims) == ((contest,), (claim,))
+    assert Screening.from_dict(screening.to_dict()) == screening
+    with pytest.raises(ValueError, match="passage 3 is contested, but there are 3"):
+        decided(contested=[Contest((Rival("a", (0,), 1), Rival("b", (3,), 1)))])
+    with pytest.raises(ValueError, match="passage 3 makes a claim, but there are 3"):
+        decided(claims=[Claim("a", 1.0, (), (0, 3))])
+
+
+def test_what_is_kept_is_read_without_its_spans() -> None:
+    screening = decided(
+        spans={0: [Span(0, 2, 0.9, "x")], 1: [Span(0, 3, 0.9, "x")], 2: [Span(0, 1, 1, "f", flagged=True)]}
+    )
+    assert screening.redacted_indices == (0,)
+    assert screening.texts == ("third", "[removed] rst")
+    assert screening.read[0] is PASSAGES[2]
+    assert screening.notes == screening.evidence.notes == ()
+    assert repr(screening) == "Screening('mine', 'who?', kept [2, 0] of 3 passages)"
+    assert screening.explain().startswith("mine: kept 2 of 3 passages")
+    assert screening._repr_html_().startswith("<table>")
+    assert set(screening.summary()) == {"defense", "kept", "texts", "verdicts"}

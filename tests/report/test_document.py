@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
 
@@ -9,7 +10,17 @@ import pytest
 from jinja2 import UndefinedError
 
 from unpoison.errors import OptionError
-from unpoison.report.document import PAGE_SUFFIXES, Section, Table, check_suffix, document, render, resource, write_text
+from unpoison.report.document import (
+    PAGE_SUFFIXES,
+    Section,
+    Table,
+    check_suffix,
+    document,
+    markdown_table,
+    render,
+    resource,
+    write_text,
+)
 
 
 def digest(text: str) -> str:
@@ -70,3 +81,47 @@ def test_a_report_is_written_whole_into_a_new_folder_and_through_a_link(tmp_path
     assert (page.read_text(), link.is_symlink()) == ("second", True)
     with pytest.raises(OptionError):
         write_text(page / "below.html", "text")
+
+
+TABLE = Table("T", ("name", "a", "b", "c"), (("x [y]", "1", "2.5", "word"), ("z", "3 [abc]", "", "4")), ("n", "h"))
+
+
+def test_a_broad_table_goes_on_below():
+    assert TABLE.parts == [[1, 2, 3]]
+    assert [replace(TABLE, breadth=n).parts for n in (1, 2)] == [[[1], [2], [3]], [[1, 2], [3]]]
+    assert Table("T", ("name",), ()).parts == [[]]
+    first, second = TABLE.split(2)
+    assert (first.title, first.columns, first.rows[0]) == ("T", ("name", "a", "b"), ("x [y]", "1", "2.5"))
+    assert (second.title, second.columns, second.rows[1]) == ("T (continued)", ("name", "c"), ("z", "4"))
+
+
+def test_words_stand_left_and_figures_right():
+    assert [TABLE.is_text(i) for i in range(4)] == [False, False, False, True]  # what is set small does not count
+    assert [TABLE.hint(i) for i in range(3)] == ["n", "h", ""]
+
+
+def test_a_section_with_nothing_to_show_is_left_out():
+    assert Section("a", "A", "text").empty
+    assert not any(one.empty for one in (Section("a", "A", notes=["n"]), Section("a", "A", tables=[TABLE])))
+    page = document("t", [Section("a", "Nothing here", "text"), Section("b", "Some here", notes=["n"])])
+    assert "Some here" in page
+    assert "Nothing here" not in page
+
+
+def test_a_template_leaves_no_lines_behind():
+    assert "\n\n\n" not in document("t", [Section("b", "Some here", notes=["n"])])
+
+
+def test_markdown_holds_the_cells_and_nothing_that_they_say():
+    table = Table("T|", ("name", "a"), (("[x](y)", "{c}"), ("<b>`", "\\")), note="n")
+    assert markdown_table(table).splitlines() == [
+        "### T\\|",
+        "",
+        "n",
+        "",
+        "| name | a |",
+        "| --- | --- |",
+        "| [x\\](y) | \\{c} |",
+        "| &lt;b>\\` | \\\\ |",
+    ]
+    assert markdown_table(replace(table, note="")).splitlines()[2] == "| name | a |"

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison.core.passages import Passage, Query
+from unpoison.core.reasons import as_reason
 from unpoison.core.screenings import Screening
-from unpoison.core.verdicts import Evidence
+from unpoison.core.verdicts import Claim, Contest, Evidence, Rival, Span, Verdict
 from unpoison.report.document import document
-from unpoison.report.rendering import explain
+from unpoison.report.rendering import Piece, SourceRow, cuts_of, explain, pieces_of, sources_of, table
+from unpoison.sources.sources import Standing
 from unpoison.utils.plain_text import excerpt, plain
 
 HOSTILE = (
@@ -126,8 +128,89 @@ def test_the_policy_forbids_all_but_the_one_style():
 
 
 def test_a_span_inside_a_word_stays_inside_it() -> None:
-    from unpoison.core.verdicts import Span, Verdict
-    from unpoison.report.rendering import pieces_of
-
     verdict = Verdict(0, True, 0.5, 0, "x", (Span(2, 4, 0.9, "r"), Span(8, 9, 0.9, "r")))
     assert [piece.text for piece in pieces_of("poison  a b c", verdict, 100)] == ["po", "is", "on ", "a", " b c"]
+
+
+RIVALS = Contest((Rival("30 days", (0, 2), 1), Rival("14 days", (1,), 1)))
+CLAIMS = (Claim("30 days", 2.456, tuple(f"{name}.example" for name in "abcdefg"), (0, 2)), Claim("9", 0.5, (), (1,)))
+
+
+def marked(*spans: Span, kept: bool = True) -> Verdict:
+    return Verdict(0, kept, 0.5, 0 if kept else None, as_reason("x"), spans)
+
+
+def test_explain_names_spans_rivals_and_claims():
+    passages = [Passage("alpha beta", title="Say so now"), Passage("gamma"), Passage("delta")]
+    spans = {
+        0: [Span(0, 3, 0.88, "r", "title"), Span(0, 5, 0.5, "r"), Span(6, 10, 0.25, "r", flagged=True)],
+        1: [Span(0, 5, 1.0, "r")],
+    }
+    found = Screening.decided(
+        "grada", Query("q"), passages, kept=[0, 2], scores=[3, 2, 1], reasons=["a", "b", "c"], spans=spans,
+        contested=[RIVALS], claims=CLAIMS,
+    )  # fmt: skip
+    lines = explain(found).splitlines()
+    at = lines.index("      a")
+    assert lines[at + 1 : at + 4] == [
+        "      cut 0-3 of the title (0.88): Say",
+        "      cut 0-5 (0.50): alpha",
+        "      suspicious 6-10 (0.25): beta",
+    ]
+    assert "      suspicious 0-5 (1.00): gamma" in lines  # of a dropped passage nothing is cut
+    at = lines.index("contested")
+    assert lines[at + 1] == f"  {RIVALS} [0, 2] against [1]"
+    assert lines[at + 3 :] == [
+        "claims",
+        "  30 days, weight 2.46: a.example, b.example, c.example, d.example, e.example and 2 more (passages 0, 2)",
+        "  9, weight 0.5: passage 1",
+    ]
+
+
+def test_the_table_for_a_notebook_has_a_row_for_each_passage_and_no_markup_of_theirs():
+    html = table(screening(["<b>one</b>", "two"], [1]), "so & so")
+    assert html.startswith("<p>so &amp; so</p><table><caption>grada: kept 1 of 2 passages</caption>")
+    cells = re.findall(r"<td>(.*?)</td>", html)
+    assert cells == ["1", "kept, 1.", "two", "", "reason 1", "0", "dropped", "&lt;b&gt;one&lt;/b&gt;", "", "reason 0"]
+    assert table(screening(["one"], [0])).startswith("<table>")
+
+
+def test_sources_are_listed_as_they_first_speak_with_their_best_standing():
+    standings = [
+        Standing("a.example", "fresh", 0.2, 0, None),
+        Standing("", "unknown", 0.5, 0, None),
+        Standing("a.example", "known", 0.9, 0, None),
+        Standing("", "unknown", 0.5, 0, None),
+    ]
+    assert sources_of(standings) == (
+        SourceRow("a.example", "known", 0.9, (0, 2)),
+        SourceRow("", "unknown", 0.5, (1,)),
+        SourceRow("", "unknown", 0.5, (3,)),
+    )
+
+
+def test_pieces_say_what_is_cut_and_what_stands_around_it():
+    verdict = marked(Span(10, 14, 0.9, "an order"), Span(19, 22, 0.4, "odd", flagged=True))
+    assert pieces_of("0123456789cuts56789odd the rest", verdict, 100) == [
+        Piece("0123456789"),
+        Piece("cuts", "cut", "0.90: an order", 4),
+        Piece("56789"),
+        Piece("odd", "suspicious", "0.40: odd", 3),
+        Piece(" the rest"),
+    ]
+    assert pieces_of("plain", marked(), 100) == [Piece("plain")]
+    assert pieces_of("plain", marked(Span(0, 2, 1.0, "r", "title")), 100) == [Piece("plain")]
+    far = pieces_of("a" * 90 + "b" * 90 + "cut", marked(Span(180, 183, 1.0, "r")), 100)
+    assert far[0].text == "\u2026 " + "b" * 50
+    between = pieces_of("x" + "a" * 100 + "b" * 100 + "y", marked(Span(0, 1, 1.0, "r"), Span(201, 202, 1.0, "r")), 160)
+    assert between[2].text == "a" * 40 + " \u2026 " + "b" * 40
+
+
+def test_a_kept_passage_says_how_much_of_it_is_gone():
+    one, other = Span(0, 2, 0.9, "r"), Span(3, 4, 0.9, "r")
+    assert [cuts_of(marked(*spans)) for spans in ((), (one,), (one, other))] == [
+        "",
+        ", without 1 span",
+        ", without 2 spans",
+    ]
+    assert cuts_of(marked(one, kept=False)) == ""

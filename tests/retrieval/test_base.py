@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 
+import numpy as np
 import pytest
 
 from unpoison import Passage, Rag, Sources
 from unpoison.core.passages import Query
-from unpoison.errors import OptionError
+from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever
-from unpoison.retrieval.base import Collection, by_trust, depth, reciprocal_rank_fusion
+from unpoison.retrieval.base import (
+    BATCH,
+    Collection,
+    by_trust,
+    depth,
+    embed_query,
+    reciprocal_rank_fusion,
+    unit_rows,
+    vectors_of,
+)
 
 POLICY = {"trusted": ["handbook.example"], "known": ["wiki.example"], "blocked": ["evil.example"]}
 QUESTION = "refund window"
@@ -175,3 +185,53 @@ def test_a_copy_without_some_passages_says_where_they_stood(passages):
     assert places == [2, 4]
     assert [p.id for p in rest][:3] == ["p0", "p3", "p5"]
     assert len(rest) == len(whole) - 2
+
+
+def test_vectors_of_passages_are_those_given_and_those_made():
+    encoder = FakeEncoder({"b": (3.0, 4.0)})
+    given_one = Passage("a", embedding=[1.0, 2.0])
+    assert vectors_of([given_one, Passage("b"), given_one], encoder).tolist() == pytest.approx(
+        np.array([[1, 2], encoder.encode(["b"])[0].tolist(), [1, 2]])
+    )
+    with pytest.raises(InputError, match="has 2 dimensions and the index 3; encode all passages"):
+        vectors_of([given_one], encoder, 3)
+    encoder = FakeEncoder()
+    assert vectors_of([Passage(str(i)) for i in range(BATCH + 1)], encoder).shape == (BATCH + 1, 32)
+    assert [len(call) for call in encoder.calls] == [BATCH, 1]
+
+
+def test_rows_of_any_size_get_length_one():
+    rows = unit_rows(np.array([[3, 4], [0, 0], [3e30, 4e30], [3e-30, -4e-30]], np.float32))
+    assert rows.dtype == np.float32
+    assert rows.tolist() == pytest.approx(np.array([[0.6, 0.8], [0, 0], [0.6, 0.8], [0.6, -0.8]]))
+
+
+def test_a_question_that_brings_its_vector_is_not_encoded():
+    encoder = FakeEncoder({"q": (1.0, 0.0)})
+    asked, vector = embed_query(Query("q", [2.0, 3.0]), encoder)
+    assert (vector.tolist(), encoder.calls) == ([2, 3], [])
+    asked, vector = embed_query("q", encoder)
+    assert (asked.text, asked.embedding.tolist(), vector.tolist()) == ("q", [1, 0], [1, 0])
+
+
+@pytest.mark.parametrize(("passages", "says"), [("text", "must be a list of passages"), (["a", {"text": 5}], "text")])
+def test_what_is_no_list_of_passages_is_not_added(passages, says):
+    with pytest.raises(InputError, match=says):
+        Collection().prepare(passages)
+
+
+def test_a_collection_names_what_has_no_name_and_refuses_a_name_twice():
+    whole = Collection()
+    whole.extend(whole.prepare(["a", Passage("b", id="x")]))
+    assert [p.id for p in whole] == ["0", "x"]
+    whole.extend(whole.prepare(["c"]))
+    assert (len(whole), whole[2].id) == (3, "2")
+    for again in (["d", {"text": "e", "id": "x"}], [{"text": "d", "id": "y"}, {"text": "e", "id": "y"}]):
+        with pytest.raises(InputError, match=r"passages\[1\]\.id is '[xy]', which another passage has"):
+            whole.prepare(again)
+    assert whole.remove(["x", "of nobody"]) == {1: Passage("b", id="x")}
+    assert (len(whole), [p.id for p in whole]) == (2, ["0", "2"])
+    with pytest.raises(InputError, match="the passage at position 1 was removed"):
+        whole[1]
+    whole.extend(whole.prepare([Passage("b", id="x")]))  # its name is free again
+    assert len(whole) == 3

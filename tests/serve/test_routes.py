@@ -101,8 +101,6 @@ def test_what_gateways_ask_before_they_route(client: TestClient) -> None:
     info = client.get("/info").json()
     assert (info["model_id"], info["max_client_batch_size"]) == ("marked", 1000)
     assert set(info["model_type"]) == {"reranker"}
-    health = client.get("/health")
-    assert (health.status_code, health.content) == (200, b"")
 
 
 def test_every_address_describes_its_replies_and_refuses_other_methods(client: TestClient) -> None:
@@ -132,3 +130,10 @@ def test_what_is_asked_of_the_service_and_not_known_is_refused(
     client: TestClient, name: str, value: str, status: int
 ) -> None:
     assert client.post("/v1/screen", json=body(), headers={name: value}).status_code == status
+
+
+def test_probes_are_answered_whatever_is_loaded(client: TestClient) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ready"}
+    health = client.get("/health")
+    assert (health.status_code, health.content) == (200, b"")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from unpoison.sources.trust import outcomes, reliability
+from unpoison.sources.trust import FRESH, HALF, KNOWN, PRIOR, outcomes, reliability, trust
 
 SEEDS = range(6)
 
@@ -71,3 +73,46 @@ def test_outcomes_follow_the_weights_and_a_tie_blames_nobody() -> None:
     assert outcomes([{"a": "1", "b": "2"}]) == [{"a": "seen", "b": "seen"}]
     heavier = outcomes([*rows, {"a": "1", "c": "2"}])
     assert heavier[-1] == {"a": "agreed", "c": "contested"}
+
+
+@pytest.mark.parametrize(
+    ("level", "questions", "agreed", "contested", "expected"),
+    [
+        ("blocked", 9, 9, 0, 0.0),
+        ("trusted", 0, 0, 9, 1.0),
+        ("known", 0, 0, 9, KNOWN),
+        ("open", 99, 99, 0, FRESH),
+        ("fresh", 99, 99, 0, FRESH),
+        ("unknown", 0, 0, 0, FRESH),
+        ("seen", 0, 0, 0, FRESH),
+        ("seen", HALF, 0, 0, 0.5),
+        ("seen", 3 * HALF, 5, 0, 0.75),
+        ("seen", 3 * HALF, 0, PRIOR, 0.375),
+        ("seen", 3 * HALF, 0, 10**6, FRESH),
+    ],
+)
+def test_the_trust_of_a_level_and_a_record(
+    level: Any, questions: int, agreed: int, contested: int, expected: float
+) -> None:
+    assert trust(level, questions, agreed, contested) == pytest.approx(expected)
+
+
+def test_rates_by_hand() -> None:
+    """Two of three agree in four questions; a question that one alone answers counts for nobody."""
+    rows = [*[{"a": "1", "b": "1", "c": "2"}] * 4, {"a": "1", "c": None}, {}]
+    found = reliability(rows)
+    common = 8 / 12
+    assert [found[name].answered for name in "abc"] == [4, 4, 4]
+    assert found["a"].rate == pytest.approx((4 + PRIOR * common) / (4 + PRIOR))
+    assert found["c"].rate == pytest.approx(PRIOR * common / (4 + PRIOR))
+    assert found["a"].weight == pytest.approx(2 * found["a"].rate - 1)
+    assert found["c"].weight == max(0.0, 2 * found["c"].rate - 1)
+    assert reliability([]) == {}
+    assert reliability([{"a": "1"}])["a"] == (0.5, 0.0, 0)
+
+
+def test_answers_that_tie_share_the_vote() -> None:
+    found = reliability([{"a": "1", "b": "2"}] * 6)
+    assert found["a"] == found["b"]
+    assert found["a"].rate == pytest.approx(0.5)
+    assert outcomes([{"a": "1", "b": "2", "c": None}]) == [{"a": "seen", "b": "seen", "c": "seen"}]

@@ -11,8 +11,12 @@ from unpoison.text.sentences import sentences
 from unpoison.text.values import (
     agree,
     answers_kind,
+    compare,
+    compare_all,
     find_value,
+    one_of_each,
     question_coverage,
+    several,
     values,
     without_values,
 )
@@ -166,3 +170,62 @@ def test_no_text_breaks_it(text: str):
 )
 def test_the_type_of_answer_that_an_english_question_wants(question: str, kind: str):
     assert read_question(question).kind == kind
+
+
+VERDICTS = [
+    ("40 minutes", "more than 40 minutes", "compatible"),
+    ("more than 3 days", "less than 3 days", "rival"),
+    ("at most 3 days", "at least 3 days", "rival"),
+    ("within 3 days", "at most 3 days", "equal"),
+    ("more than 3 days", "more than 5 days", "rival"),
+    ("more than 3 days", "5 days", "open"),
+    ("more than 5 days", "3 days", "rival"),
+    ("before 1 May 2020", "after 1 May 2020", "rival"),
+    ("until 1 May 2020", "before 1 May 2020", "equal"),
+    ("1 May 2020", "May 2020", "compatible"),
+    ("1 May 2020", "2 May 2020", "rival"),
+    ("May 2020", "1 May", "risky"),
+    ("3/4/2020", "4 March 2020", "open"),
+    ("9 am", "9:00", "equal"),
+    ("9 pm", "9 am", "rival"),
+    ("9 o'clock", "9 pm", "compatible"),
+    ("40%", "0.4", "equal"),
+    ("3 km", "3000 m", "equal"),
+    ("3 kg", "3 km", "rival"),
+    ("£5", "5 pounds", "equal"),
+    ("£5", "6 pounds", "rival"),
+    ("20 degrees Celsius", "20 degrees", "compatible"),
+    ("20 degrees Celsius", "20 degrees Fahrenheit", "rival"),
+    ("5 apples", "5 pears", "risky"),
+    ("5 apples", "6 pears", "rival"),
+    ("5 apples", "5", "equal"),
+    ("3-5 days", "3 days", "risky"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "verdict"), VERDICTS)
+def test_how_two_values_are_related_either_way(left: str, right: str, verdict: str) -> None:
+    assert compare(values(left)[0], values(right)[0]) == compare(values(right)[0], values(left)[0]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "verdict"),
+    [
+        ("3 days on Monday", "3 days", "compatible"),
+        ("3 days", "Monday", None),
+        ("Monday", "1 May 2020", "open"),  # both say when
+        ("3 days or 5 days", "5 days or 3 days", "equal"),
+        ("3 days or 5 days", "5 days", "risky"),
+        ("3 days or 5 days", "7 days", "rival"),
+    ],
+)
+def test_how_several_values_are_related(left: str, right: str, verdict: str | None) -> None:
+    assert compare_all(values(left), values(right)) == compare_all(values(right), values(left)) == verdict
+
+
+def test_several_values_of_a_kind_without_those_of_the_question() -> None:
+    assert several("3 days or 5 days", "duration")
+    assert not several("3 days", "duration")
+    assert not several("3 days for version 4.3", "number", "What of version 4.3?")
+    assert one_of_each(values("3 days on Monday"))
+    assert not one_of_each(values("3 days or 5 days"))

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.utils.plain_text import KEY, count_noun, digest_text, encodable, excerpt, marker, plain, without_invisible
+from unpoison.utils.plain_text import (
+    KEY,
+    _secret,
+    count_noun,
+    digest_text,
+    encodable,
+    excerpt,
+    key_file,
+    marker,
+    plain,
+    without_invisible,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +72,20 @@ def test_a_marker_stands_in_no_text_and_depends_on_the_secret(monkeypatch: pytes
     assert len(digest_text("log", "x")) == 16
     monkeypatch.setenv(KEY, "two")
     assert marker(["a", "b"]) != first
+
+
+def test_the_secret_of_an_installation_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    _secret.cache_clear()
+    first = digest_text("log", "x")
+    path = key_file()
+    assert path == tmp_path / "unpoison" / "fence-key"
+    assert (len(path.read_bytes()), path.stat().st_mode & 0o777) == (32, 0o600)
+    assert [one.name for one in path.parent.iterdir()] == ["fence-key"]
+    _secret.cache_clear()
+    assert digest_text("log", "x") == first
+    path.write_bytes(b"short")  # a secret that nobody made: this process has its own
+    _secret.cache_clear()
+    assert digest_text("log", "x") != first
+    _secret.cache_clear()

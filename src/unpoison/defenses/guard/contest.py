@@ -113,7 +113,6 @@ def contests(
 def _copy_matrix(texts: Sequence[str], frames: Sequence[Frame], overlap: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which passages are copies of each other and share one voice; shape (k, k), symmetric."""
     copies = overlap >= COPY
-    np.fill_diagonal(copies, val=True)
     positions: dict[str, list[int]] = {}
     for i, text in enumerate(texts):
         positions.setdefault(text, []).append(i)
