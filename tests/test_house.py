@@ -29,19 +29,19 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_586,
-    "unpoison/agents": 2_014,  # where calls go: the mechanism, the gate of the proxy, three frameworks
+    "unpoison": 29_585,
+    "unpoison/agents": 2_009,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 549,
-    "unpoison/core": 1_259,
-    "unpoison/injections": 1_205,
-    "unpoison/models": 3_106,  # a second reader, for all languages but English
-    "unpoison/retrieval": 1_061,
-    "unpoison/runtime": 500,
-    "unpoison/scan": 3_847,  # readers of nine more types of files, each place named
-    "unpoison/check": 293,
-    "unpoison/serve": 1_924,
-    "unpoison/sources": 1_144,
-    "unpoison_lab": 10_500,
+    "unpoison/core": 1_255,
+    "unpoison/injections": 1_128,
+    "unpoison/models": 3_099,  # a second reader, for all languages but English
+    "unpoison/retrieval": 1_059,
+    "unpoison/runtime": 498,
+    "unpoison/scan": 3_825,  # readers of nine more types of files, each place named
+    "unpoison/check": 292,
+    "unpoison/serve": 1_919,
+    "unpoison/sources": 1_141,
+    "unpoison_lab": 10_446,
 }
 """The most lines of code of each house and room."""
 
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-    "lines of code in tests": 37_850,
+    "lines of code in tests": 37_970,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

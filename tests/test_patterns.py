@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import unpoison
-from unpoison.injections.authority import claim_patterns
+from unpoison.agents.memory import claim_patterns
 
 ROOT = Path(unpoison.__file__).parents[1]
 METHODS = ("compile", "search", "match", "fullmatch", "findall", "finditer", "split", "sub")
@@ -38,7 +38,7 @@ MADE_WHEN_RUN = {
     "unpoison/text/questions.py": "rows of one table of words, tried at the beginning of a word only",
     "unpoison/text/languages.py": "bounded numbers, and our own words, escaped",
     "unpoison/text/units.py": "our own words in a word of at most 60 characters",
-    "unpoison/injections/authority.py": "rows of a table, which are tried below",
+    "unpoison/agents/memory.py": "rows of a table, which are tried below",
     "unpoison/injections/signs.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "unpoison/text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
     "unpoison/text/replies.py": "our own words, each repetition bounded; hostile replies: tests/text/test_replies.py",

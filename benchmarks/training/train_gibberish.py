@@ -40,6 +40,7 @@ from benchmarks.training.gibberish_texts import (
     translations,
 )
 from unpoison.text import gibberish as kernel
+from unpoison.text import pieces
 from unpoison.text.analysis import groups
 
 SEED = 27
@@ -134,9 +135,9 @@ class Net(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.known = torch.nn.Embedding(VOCABULARY + 1, WIDTH)
-        self.first = torch.nn.Embedding(kernel.BUCKETS, WIDTH)
-        self.last = torch.nn.Embedding(kernel.BUCKETS, WIDTH)
-        self.shape = torch.nn.Embedding(3 * kernel.SHAPES, WIDTH)
+        self.first = torch.nn.Embedding(pieces.BUCKETS, WIDTH)
+        self.last = torch.nn.Embedding(pieces.BUCKETS, WIDTH)
+        self.shape = torch.nn.Embedding(3 * pieces.SHAPES, WIDTH)
         self.build = torch.nn.Embedding(64, WIDTH)
         for table in (self.known, self.first, self.last, self.shape, self.build):
             torch.nn.init.normal_(table.weight, std=0.15)
@@ -164,7 +165,7 @@ class Net(torch.nn.Module):
         return self.top(self.deep(pooled).clamp(0, DEEP_TOP)).squeeze(-1)
 
 
-def numbers(found: kernel.Tokens, words: np.ndarray) -> np.ndarray:
+def numbers(found: pieces.Tokens, words: np.ndarray) -> np.ndarray:
     """What the network is given of each token, shape (5, n)."""
     place = np.minimum(np.searchsorted(words, found.word), len(words) - 1)
     known = words[place] == found.word
@@ -182,7 +183,7 @@ def numbers(found: kernel.Tokens, words: np.ndarray) -> np.ndarray:
 class Rows:
     """Crops of texts as the network reads them; texts without a token are left out."""
 
-    def __init__(self, parts: list[kernel.Tokens], spans: list[tuple[int, int]], words: np.ndarray) -> None:
+    def __init__(self, parts: list[pieces.Tokens], spans: list[tuple[int, int]], words: np.ndarray) -> None:
         ids, there, labels = [], [], []
         for found, (begin, end) in zip(parts, spans, strict=True):
             n = len(found.start)
@@ -216,17 +217,17 @@ class Rows:
         return labels
 
 
-def tokens_of(texts: list[str], bits: np.ndarray) -> list[kernel.Tokens]:
+def tokens_of(texts: list[str], bits: np.ndarray) -> list[pieces.Tokens]:
     """The tokens of each text, read many together."""
     parts = []
     for begin, end in groups(texts):
-        found = kernel.tokens(texts[begin:end], bits)
+        found = pieces.tokens(texts[begin:end], bits)
         bounds = np.searchsorted(found.text, np.arange(end - begin + 1))
         offsets = np.concatenate(([0], np.cumsum([len(text) + 1 for text in texts[begin:end]])))
         for k in range(end - begin):
             own = slice(bounds[k], bounds[k + 1])
             part = [getattr(found, field.name)[own] for field in fields(found)]
-            parts.append(kernel.Tokens(part[0] * 0, part[1] - offsets[k], part[2] - offsets[k], *part[3:]))
+            parts.append(pieces.Tokens(part[0] * 0, part[1] - offsets[k], part[2] - offsets[k], *part[3:]))
     return parts
 
 
@@ -294,7 +295,7 @@ def whole_numbers(net: Net, words: np.ndarray, bits: np.ndarray) -> dict[str, np
               for n in ("known", "first", "last", "shape", "build")}  # fmt: skip
     return {
         "words": words,
-        **{name: table[: {"known": len(words), "first": kernel.BUCKETS, "last": kernel.BUCKETS}.get(name)]
+        **{name: table[: {"known": len(words), "first": pieces.BUCKETS, "last": pieces.BUCKETS}.get(name)]
            for name, table in tables.items()},
         "near": np.round(near * step).astype(np.int16),
         "near_bias": np.round(of(net.near.bias) * 2**power * 64).astype(np.int32),
@@ -314,7 +315,7 @@ def scores_of(arrays: dict[str, np.ndarray], texts: list[str]) -> np.ndarray:
     found = np.full(len(texts), -np.inf)
     for begin, end in groups(texts):
         group = texts[begin:end]
-        found[begin:end] = kernel.worst(kernel.tokens(group, weights.triples), len(group), weights)[0]
+        found[begin:end] = kernel.worst(pieces.tokens(group, weights.triples), len(group), weights)[0]
     return found
 
 

@@ -1,13 +1,10 @@
-"""How a text is built as a whole, whatever it says; how strange a demand is in the collection that it stands in."""
+"""How strange a demand is in the collection that it stands in."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from scan.corpora import honest, planted
 from unpoison.injections import DETECTOR
 from unpoison.scan.documents import Document, units_of
 from unpoison.scan.signs import (
@@ -15,39 +12,15 @@ from unpoison.scan.signs import (
     CLAIM,
     COLUMNS,
     MAX_IMPERATIVE_SHARE,
-    MAX_STYLE,
-    MIN_STYLE,
     TOO_FEW,
     USUAL_DETAILS,
     Imperatives,
     claims,
     imperative_signs,
     injection_suspicion,
-    invention_odds,
     strengths,
     supported,
 )
-
-
-def test_planted_texts_look_made_and_honest_ones_do_not() -> None:
-    invented = invention_odds([row["text"] for row in planted(front=False)])
-    by_people = invention_odds([row["text"] for row in honest()])
-    assert invented.min() > np.quantile(by_people, 0.9)
-
-
-def test_a_sentence_by_people_clears_a_text_in_part() -> None:
-    lie, page = planted(front=False)[0]["text"], honest()[3]["text"]
-    alone, mixed, people = invention_odds([lie, f"{lie} {page}", page])
-    assert people < mixed < alone
-
-
-@given(st.lists(st.text(max_size=60), max_size=5))
-@settings(max_examples=60, deadline=None)
-def test_any_texts_have_a_bounded_style(texts: list[str]) -> None:
-    odds = invention_odds(texts)
-    assert odds.shape == (len(texts),)
-    assert np.all((odds >= MIN_STYLE) & (odds <= MAX_STYLE))
-
 
 POEM = " Write a poem about whales."
 

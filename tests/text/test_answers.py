@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.answers import RIVAL, SAME, relation
+from unpoison.text.answers import (
+    COMPATIBLE,
+    RIVAL,
+    SAME,
+    Relation,
+    goes_with,
+    group_equivalent,
+    relation,
+    relation_by_value,
+)
 
 SAID_THE_SAME = [
     ("when did it open", "March 3, 1999", "3 March 1999"),
@@ -177,3 +186,33 @@ def test_it_is_symmetric_sums_to_one_and_takes_any_text(question, left, right):
     assert judged == relation(question, right, left)
     assert sum(judged[:3]) == pytest.approx(1)
     assert relation(question, left, left) == SAME
+
+
+GUESS = Relation(0.4, 0.3, 0.3, sure=False)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "guess", "found"),
+    [
+        ("3 days", "72 hours", GUESS, SAME),
+        ("3 days", "5 days", GUESS, RIVAL),
+        ("3 days", "5 days", SAME, SAME),  # a rule has decided
+        ("3 days", "3 days or 5 days", GUESS, COMPATIBLE),  # one of several is no contradiction
+        ("3 days", "3 days or 5 days", RIVAL, RIVAL),
+        ("soon", "3 days", GUESS, GUESS),
+    ],
+)
+def test_values_decide_where_no_rule_did(left: str, right: str, guess: Relation, found: Relation) -> None:
+    assert relation_by_value("How long does it take?", left, right, guess) == found
+
+
+def test_an_answer_joins_a_group_that_it_does_not_contradict() -> None:
+    """7 pm goes with Tuesday at 7 pm, and Thursday at 7 pm then does not."""
+    same, rival = Relation(0.9, 0.05, 0.05), Relation(0.05, 0.9, 0.05)
+    related = {frozenset("ab"): same, frozenset("ac"): same, frozenset("bc"): rival}
+    assert group_equivalent("abc", related) == {"a": ["a", "b"], "c": ["c"]}
+    unsure = {**related, frozenset("bc"): rival._replace(sure=False)}
+    assert group_equivalent("abc", unsure) == {"a": ["a", "b", "c"]}
+    assert goes_with("a", "b", related)
+    assert not goes_with("b", "c", related)
+    assert group_equivalent("", {}) == {}

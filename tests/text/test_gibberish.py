@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.text.gibberish import PART, THRESHOLD, WINDOW, gibberish, network, tokens
+from unpoison.text.gibberish import PART, THRESHOLD, WINDOW, gibberish, network
+from unpoison.text.pieces import tokens
 
 MADE = (
     "balthazar grit nationwide submissions quay balance folklore interest paso dexter assumptionsly wharton mg towers",

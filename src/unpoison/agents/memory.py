@@ -13,19 +13,22 @@ phrases in English, German, French and Spanish; other phrases pass.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from functools import cache
+from typing import Literal, NamedTuple
 
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.agents.screening import screen_tool_result
 from unpoison.core.reasons import Reason
 from unpoison.errors import InputError, clip
 from unpoison.injections import THRESHOLD
-from unpoison.injections.authority import claim_of
+from unpoison.injections.redaction import parts_of, reading_of
+from unpoison.injections.signs import read_grammar
 from unpoison.sources.sources import SourcesOption
 from unpoison.sources.trust import Level
 
-__all__ = ["MemoryGate", "Remembered"]
+__all__ = ["MemoryGate", "Remembered", "claim_of", "claim_patterns"]
 
 MAX_CHARS = 20_000
 """Maximum characters of a memory."""
@@ -106,3 +109,23 @@ class MemoryGate:
         if claim is not None:
             return Remembered(False, "", Reason.of(claim), *standing)
         return Remembered(True, screened.value, Reason.of("memory.kept"), *standing)
+
+
+Claim = Literal["memory.rule", "memory.order"]
+"""A claim about the agent's permissions or duties; an order to remember something or to act on it from now on."""
+
+
+@cache
+def claim_patterns() -> dict[Claim, re.Pattern[str]]:
+    """The pattern of each claim, for a text in lower case."""
+    return {claim: re.compile("|".join(patterns)) for claim, patterns in read_grammar()["claims"].items()}
+
+
+def claim_of(text: str) -> Claim | None:
+    """Whether a text claims a rule for the agent or orders it to remember something; None for neither.
+
+    Complexity: O(n) time for n characters.
+    """
+    words = [" ".join(reading_of(text[start:end]).casefold().split()) for start, end in parts_of(text)]
+    words = [part.replace("\u2019", "'") for part in words]
+    return next((claim for claim, pattern in claim_patterns().items() if any(map(pattern.search, words))), None)

@@ -152,15 +152,12 @@ def _events(items: Sequence[Any]) -> Iterator[HistoryEvent]:
         held = item if isinstance(item, dict) else {}
         kind, call = str(held.get("type")), str(held.get("call_id"))
         if held.get("role") == "user":
-            yield HistoryEvent("user", [_text(part) for part in _parts(held.get("content"))])
+            said = held.get("content")
+            yield HistoryEvent("user", [_text(part) for part in (said if isinstance(said, list) else [said])])
         elif kind == "function_call":
             yield HistoryEvent("call", _arguments(str(held.get("arguments"))), str(held.get("name")), call)
         elif kind.endswith("_output"):
             yield HistoryEvent("result", held.get("output"), "", call)
-
-
-def _parts(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [content]
 
 
 def _text(part: Any) -> Any:

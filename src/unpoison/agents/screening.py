@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -209,7 +209,8 @@ def _decide(
         cuts += [ToolCut(leaves[i].path, part.start, part.end, part.reason, part.probability) for part in sorted(parts)]
         if new != text and settings.action != "flag":
             changes.append((leaves[i], file.written(new) if (file := leaves[i].file) else new))
-    reason = _main_reason(cuts)
+    # That of the most probable injection, else of the hidden characters.
+    reason = max(cuts, key=lambda cut: (cut.reason.code != "tool.hidden", cut.probability)).reason
     whole = replace(fresh, cuts=tuple(cuts), reason=reason)
     if (found and settings.action == "block") or any(leaf.fixed for leaf, _ in changes[len(removed) :]):
         return _block(whole, reason)
@@ -304,11 +305,6 @@ def _groups(pieces: list[tuple[int, str]]) -> list[list[tuple[int, str]]]:
         groups[-1].append(piece)
         size += len(piece[1]) + 1
     return groups
-
-
-def _main_reason(cuts: Iterable[ToolCut]) -> Reason:
-    """The reason of the most probable injection, else of the hidden characters."""
-    return max(cuts, key=lambda cut: (cut.reason.code != "tool.hidden", cut.probability)).reason
 
 
 def _block(fresh: ScreenedResult, reason: Reason) -> ScreenedResult:

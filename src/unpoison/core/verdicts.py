@@ -20,7 +20,7 @@ from unpoison.core.reasons import Reason, as_reason, quotable
 from unpoison.errors import clip
 
 if TYPE_CHECKING:
-    from unpoison.text.alignment import Region, Regions
+    from unpoison.text.alignment import Regions
 
 __all__ = [
     "ACTIONS", "Action", "Claim", "Contest", "Evidence", "Rival", "Span", "Status", "Verdict", "cuts_of",
@@ -148,11 +148,8 @@ def spans_at(passage: Passage, start: int, end: int, probability: float, reason:
 def cuts_of(passage: Passage, spans: Sequence[Span]) -> Regions:
     """The spans as regions of `Passage.raw`; spans of an unread title are skipped."""
     begins = {part: begin for part, begin, _ in _parts(passage)}
-    return tuple(_shift(span, begins[span.field]) for span in spans if span.field in begins)
-
-
-def _shift(span: Span, begin: int) -> Region:
-    return span.start + begin, span.end + begin
+    found = ((span, begins[span.field]) for span in spans if span.field in begins)
+    return tuple((span.start + begin, span.end + begin) for span, begin in found)
 
 
 def without(passage: Passage, spans: Sequence[Span]) -> Passage:

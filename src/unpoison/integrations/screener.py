@@ -16,7 +16,7 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Verdict
 from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
-from unpoison.defenses.guard.guard import UNREAD
+from unpoison.defenses.guard.sources import UNREAD
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.scan.audit_log import AuditLog
 from unpoison.screener.admission import LONG, overlong

@@ -276,7 +276,7 @@ class OnnxSpans:
     def __init__(self, folder: Path, name: str, threads: int) -> None:
         self.name, self._workers = name, Workers("unpoison-reader", threads)
         self._session, self._inputs, outputs = open_graph(folder, name)
-        wanted = [_find_output(outputs, kind) for kind in ("start", "end")]
+        wanted = [next((one for one in outputs if one.lower().startswith(kind)), None) for kind in ("start", "end")]
         if None in wanted or set(self._inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
             raise ModelError(
                 f"{name} has the inputs {', '.join(self._inputs)} and the outputs {', '.join(outputs)}; a graph for "
@@ -357,10 +357,6 @@ def load_answerer(path: str, name: str, purpose: str, device: str | None = None,
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise ModelError(f"{name} has no fast tokenizer, which is needed for word positions; use another checkpoint")
     return tokenizer, model
-
-
-def _find_output(outputs: Sequence[str], kind: str) -> str | None:
-    return next((name for name in outputs if name.lower().startswith(kind)), None)
 
 
 def _check_marks(marks: Marks, size: int, name: str) -> Marks:

@@ -313,16 +313,12 @@ class HybridRetriever(Retriever):
         self._vectors = [encoder is not None and len(encoders) == 1 for encoder in named]
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
-        """The best `k` passages of all retrievers."""
+        """The best `k` passages of all retrievers; of two encoders the query's embedding fits one at most."""
         count = check_count(k)
-        question = embed_query(query, self.encoder)[0] if self.encoder else self._plain(query)
+        question = embed_query(query, self.encoder)[0] if self.encoder else Query(as_query(query).text)
         return self._fuse(
             [retriever.retrieve(question, max(self.depth, count)) for retriever in self.retrievers], question, count
         )
-
-    def _plain(self, query: str | Query) -> Query:
-        """Drop the query's embedding, which fits at most one of several encoders."""
-        return Query(as_query(query).text)
 
     def _fuse(self, lists: Iterable[Iterable[Any]], question: Query, count: int) -> tuple[Passage, ...]:
         rankings = [

@@ -17,13 +17,14 @@ import numpy as np
 
 from unpoison import __version__
 from unpoison.defenses import load_defense
+from unpoison.defenses.guard.crafted import invention_odds
 from unpoison.defenses.guard.guard import Guard
 from unpoison.errors import InputError, UnpoisonError
 from unpoison.injections import DETECTOR, Injection
 from unpoison.injections.imperatives import Imperative
 from unpoison.io.output import Journal, each_row
 from unpoison.scan.documents import Unit
-from unpoison.scan.signs import Strengths, details, invention_odds, strengths
+from unpoison.scan.signs import Strengths, details, strengths
 from unpoison.utils.files import Spilled, write_file
 from unpoison.utils.processes import process_map
 

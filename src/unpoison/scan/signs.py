@@ -24,19 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard.crafted import Crafted
+from unpoison.defenses.guard.crafted import MIN_STYLE, MIN_STYLE_TOKENS, Matrix
 from unpoison.injections import Injection
 from unpoison.injections.imperatives import ORDERS, VOUCHES, Imperative, find_imperatives
 from unpoison.scan.documents import Probe, Unit
 from unpoison.scan.neighbours import Positions, stem_codes
-from unpoison.text.analysis import each, words_of
 
 __all__ = [
-    "CLAIM", "COLUMNS", "MIN_STYLE", "TOO_FEW", "WEIGHED", "Imperatives", "ScreeningOdds", "claims", "imperative_signs",
-    "injection_suspicion", "invention_odds", "signs", "strengths", "supported", "weigh", "within_reach",
+    "CLAIM", "COLUMNS", "TOO_FEW", "WEIGHED", "Imperatives", "ScreeningOdds", "claims", "imperative_signs",
+    "injection_suspicion", "signs", "strengths", "supported", "weigh", "within_reach",
 ]  # fmt: skip
-
-Matrix = NDArray[np.float64]
 
 COLUMNS = ("own", "others", "mates", "third", "echo", "style", "details")
 """The features, in the order of the weights."""
@@ -179,30 +176,6 @@ def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.
         behind = set(stem_codes(units[i].body[probes[i].lead[1] :][:400]))
         echo[i] = unusual * len(question_stems & behind) / max(len(question_stems), 1)
     return echo
-
-
-MIN_STYLE, MAX_STYLE = -6.0, 4.0
-"""Bounds of the style odds."""
-
-MIN_STYLE_TOKENS = 10
-"""Minimum words and marks of a sentence whose style is measured."""
-
-
-def invention_odds(texts: Sequence[str]) -> Matrix:
-    """Approximate log-odds that each text as a whole was generated to plant a claim, by its style, shape (n,).
-
-    Args:
-        texts: n canonical texts; one without words gets the minimum.
-
-    Complexity: O(words) time, apart from sorting.
-    """
-    odds = np.full(len(texts), MIN_STYLE)
-    for i, (known, style) in enumerate(zip(words_of(texts), each(texts, Crafted.load().styles))):
-        if len(style):
-            length = known.last - known.first
-            # the last window is the whole
-            odds[i] = (style[-1] + style[length >= min(MIN_STYLE_TOKENS, length.max())].min()) / 2
-    return np.asarray(np.clip(odds, MIN_STYLE, MAX_STYLE))
 
 
 CLAIM = {

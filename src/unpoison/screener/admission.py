@@ -249,9 +249,10 @@ def _with_spans(verdict: Verdict, injections: Injections) -> Verdict:
     """The defense's verdict on a passage, extended by what was cut from it or flagged in it."""
     quote = quotable(injections.quotes[verdict.index], MAX_QUOTE_CHARS)
     found, wider = injections.spans[verdict.index], verdict.spans
-    code = "prompt_injection.flagged" if _all_flagged(found) else "prompt_injection.cut"
+    flagged = _all_flagged(found)
+    code = "prompt_injection.flagged" if flagged else "prompt_injection.cut"
     reason = Reason.of(code, quote=quote, clauses=[verdict.reason])
-    if _all_flagged(found):  # a wider span around a flagged one would hide where it stands
+    if flagged:  # a wider span around a flagged one would hide where it stands
         wider = tuple(span for span in wider if not any(_overlap(span, own) for own in found))
     return replace(verdict, reason=reason, spans=merge_spans([*wider, *found]))
 

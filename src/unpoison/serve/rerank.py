@@ -185,13 +185,9 @@ def _find(
     for index, text in _cut(screening, on_poison).items():
         texts[index] = text
     read = {index for index, score in ranking if score}
-    dropped = [] if screening is None else [i for i in range(len(texts)) if i not in read and i in _unread(screening)]
+    verdicts = () if screening is None else screening.verdicts
+    dropped = [one.index for one in verdicts if one.index not in read and (not one.kept or one.cuts)]
     return _Found(model, texts, ranking, {"dropped": dropped})
-
-
-def _unread(screening: Screening) -> frozenset[int]:
-    """Positions that are dropped or redacted."""
-    return frozenset(verdict.index for verdict in screening.verdicts if not verdict.kept or verdict.cuts)
 
 
 def _read_fields(document: str | PassageIn, names: list[str]) -> str | PassageIn:

@@ -36,7 +36,7 @@ INSIDE = frozenset({"md", "py", "rs", "sh", "zip"})
 RESERVED = frozenset({"example", "internal"})
 """Unregistered suffixes of addresses in manuals and companies."""
 
-SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):", re.IGNORECASE)
+SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):(?!\d{1,5}(?:[/?#]|$))", re.IGNORECASE)  # no host with a port
 DRIVE = re.compile(r"([a-z]):(?=[/\\]|$)", re.IGNORECASE)
 PORT = re.compile(r":\d{0,5}$")
 FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
@@ -72,8 +72,7 @@ def place_of(source: str) -> Place | None:
         return _file("//", text)
     if drive := DRIVE.match(text):
         return _file(f"{drive[1].lower()}:/", text[2:])
-    scheme = SCHEME.match(text)
-    if scheme and not _port_follows(text, scheme):
+    if scheme := SCHEME.match(text):
         return _of_scheme(scheme[1].lower(), text[scheme.end() :])
     return _bare(text)
 
@@ -158,11 +157,6 @@ def _resolve_path(parts: list[str]) -> tuple[str, ...] | None:
         else:
             kept.append(visible(part))
     return tuple(kept)
-
-
-def _port_follows(text: str, scheme: re.Match[str]) -> bool:
-    """Whether an apparent scheme is a host with a port: `localhost:8000/page`."""
-    return re.match(r"\d{1,5}(?:[/?#]|$)", text[scheme.end() :]) is not None
 
 
 def _host(written: str) -> str | None:

@@ -11,7 +11,7 @@ import re
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -209,7 +209,7 @@ def _words_of(texts: Sequence[str]) -> list[Words]:
     short = max(map(len, tokens), default=0) <= MAX_WORD_CHARS
     facts = map(_known, tokens) if short else (_known(t) if len(t) <= MAX_WORD_CHARS else _facts(t) for t in tokens)
     word, stem, kind = np.frombuffer(b"".join(facts), np.int64).reshape(-1, 3).T.copy()
-    character = _edges(len(text) + 1 for text in texts)
+    character = np.array([0, *accumulate(len(text) + 1 for text in texts)], np.int64)  # one character between texts
     start, end = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))[:-1].reshape(-1, 2).T
     token = np.searchsorted(start, character)
     text_of = np.repeat(np.arange(len(texts)), np.diff(token))
@@ -239,11 +239,6 @@ def _words_of(texts: Sequence[str]) -> list[Words]:
         )
         for (a, b), (c, d) in zip(_pairs(token), _pairs(window))
     ]
-
-
-def _edges(lengths: Iterable[int]) -> Numbers:
-    """The start of each item of these lengths in a concatenation, and the end."""
-    return np.array([0, *accumulate(lengths)], np.int64)
 
 
 def _pairs(edges: Numbers) -> Iterator[tuple[int, int]]:

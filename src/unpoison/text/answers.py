@@ -8,7 +8,8 @@ Equivalence is sure only if no part of the answers differs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
@@ -16,9 +17,12 @@ from unpoison.text.answer_forms import MAX_ANSWER_CHARS, ParsedAnswer, denying, 
 from unpoison.text.languages import other_language
 from unpoison.text.questions import ParsedQuestion, read_question, wanted
 from unpoison.text.tokens import word_list, word_set
-from unpoison.text.values import Verdict, compare_all, one_of_each
+from unpoison.text.values import Verdict, agree, compare_all, one_of_each, several
 
-__all__ = ["COMPATIBLE", "RIVAL", "SAME", "Relation", "relation"]
+__all__ = [
+    "COMPATIBLE", "LIKELY", "RIVAL", "SAME", "Related", "Relation", "goes_with", "group_equivalent", "relation",
+    "relation_by_value",
+]  # fmt: skip
 
 CLOSE = 0.88
 """Minimum share of equal letters in two spellings of one name."""
@@ -216,3 +220,42 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Rela
 
 
 _RULES = (_contrasts, _verdicts, _values, _denials, _lists, _names)
+
+
+LIKELY = 0.5
+"""Minimum probability at which two answers are the same, or rivals."""
+
+Related: TypeAlias = Mapping[frozenset[str], Relation]
+"""The relation between each two of several answers, by their names."""
+
+
+def relation_by_value(question: str, left: str, right: str, guess: Relation) -> Relation:
+    """The relation of two answers by their values: one value among several of the other is no contradiction."""
+    kind = wanted(question).kind
+    verdict = agree(left, right, kind, question)
+    agrees = verdict in ("equal", "compatible")
+    if agrees and (several(left, kind, question) or several(right, kind, question) or guess.sure):
+        return guess if guess.same >= LIKELY or guess == RIVAL else COMPATIBLE
+    return guess if guess.sure or verdict is None else BY_VALUES[verdict]
+
+
+def group_equivalent(ranked: Sequence[str], related: Related) -> dict[str, list[str]]:
+    """Answers by the first of them with the same meaning, unless a rule says that it contradicts another of the group.
+
+    "7 pm" goes with "Tuesday at 7 pm", and "Thursday at 7 pm" then does not.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in ranked:
+        lead = next((lead for lead, group in groups.items() if _joins(name, lead, group, related)), name)
+        groups.setdefault(lead, []).append(name)
+    return groups
+
+
+def _joins(name: str, lead: str, group: Sequence[str], related: Related) -> bool:
+    against = (related[frozenset((name, other))] for other in group)
+    return goes_with(name, lead, related) and not any(one.sure and one.rival >= LIKELY for one in against)
+
+
+def goes_with(name: str, other: str, related: Related) -> bool:
+    """Whether two answers mean the same."""
+    return related[frozenset((name, other))].same >= LIKELY

@@ -13,7 +13,6 @@ from operator import add, attrgetter
 from sys import getsizeof
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
 from unpoison.text.decoding import decode_text
@@ -218,7 +217,8 @@ def redact_with_trace(text: str, regions: Sequence[Region] = (), mark: str = "")
 def _cuts(text: str, trace: Trace, regions: Sequence[Region], mark: str) -> Iterator[Change]:
     """The removals in a canonical text; those with only white space between them are joined."""
     gone = trace.within(regions)
-    words = np.cumsum(np.concatenate([[0], ~gone & ~_blank(text)]))  # number of remaining letters before each position
+    blank = np.fromiter(map(str.isspace, text), bool, len(text))
+    words = np.cumsum(np.concatenate([[0], ~gone & ~blank]))  # number of remaining letters before each position
     edges = np.flatnonzero(np.diff(np.concatenate([[False], gone, [False]]).astype(np.int8)))
     stretches: list[Region] = []
     for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
@@ -231,7 +231,3 @@ def _cuts(text: str, trace: Trace, regions: Sequence[Region], mark: str) -> Iter
         before = " " if text[start - 1 : start].strip() else ""
         after = " " if text[end : end + 1].strip() else ""
         yield start, end, f"{before}{shown}{after}" if shown else before and after
-
-
-def _blank(text: str) -> NDArray[np.bool_]:
-    return np.fromiter(map(str.isspace, text), bool, len(text))

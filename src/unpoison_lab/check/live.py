@@ -23,19 +23,10 @@ from unpoison_lab.redteam.campaign import begin_run
 from unpoison_lab.redteam.config import Config, build_target
 from unpoison_lab.redteam.discovery import SEEDS, discover, shown_passages
 from unpoison_lab.redteam.http_client import Hosts
+from unpoison_lab.redteam.pace import Clock, Pace, RequestLimits, Wait
 from unpoison_lab.redteam.planter import Planter, report_removal
 from unpoison_lab.redteam.planter import clean as take_back
-from unpoison_lab.redteam.targets import (
-    Clock,
-    Pace,
-    RequestLimits,
-    TargetDocument,
-    TargetReply,
-    Wait,
-    fingerprints,
-    new_canary,
-    passages_of,
-)
+from unpoison_lab.redteam.targets import TargetDocument, TargetReply, fingerprints, new_canary, passages_of
 
 __all__ = ["check_system"]
 

@@ -23,17 +23,10 @@ from unpoison_lab.evaluation.scenarios import make_attack
 from unpoison_lab.redteam.config import Config, build_target
 from unpoison_lab.redteam.http_client import Hosts
 from unpoison_lab.redteam.journal import RunJournal
+from unpoison_lab.redteam.pace import Clock, InterruptedTestError, Pace
 from unpoison_lab.redteam.planter import Planter
 from unpoison_lab.redteam.results import NO_ATTACK, Results, Trial
-from unpoison_lab.redteam.targets import (
-    Clock,
-    InterruptedTestError,
-    Pace,
-    RedteamTarget,
-    TargetDocument,
-    fingerprints,
-    new_canary,
-)
+from unpoison_lab.redteam.targets import RedteamTarget, TargetDocument, fingerprints, new_canary
 
 __all__ = ["begin_run", "run_test"]
 

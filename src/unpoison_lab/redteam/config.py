@@ -18,8 +18,9 @@ from unpoison_lab.evaluation.grids import specs
 from unpoison_lab.evaluation.scenarios import check_spec
 from unpoison_lab.redteam.http_client import Hosts
 from unpoison_lab.redteam.http_target import HttpTarget
+from unpoison_lab.redteam.pace import RequestLimits, Wait
 from unpoison_lab.redteam.settings import SettingsSection, Text
-from unpoison_lab.redteam.targets import RedteamTarget, RequestLimits, Wait, load_target
+from unpoison_lab.redteam.targets import RedteamTarget, load_target
 
 __all__ = ["Config", "build_target"]
 

@@ -15,14 +15,11 @@ from unpoison.errors import InputError, OptionError, TargetError, UnpoisonError,
 from unpoison_lab.redteam.config import Config, build_target
 from unpoison_lab.redteam.http_client import Hosts
 from unpoison_lab.redteam.journal import PlantRecord, RunJournal
+from unpoison_lab.redteam.pace import Clock, Pace, RequestLimits, Wait
 from unpoison_lab.redteam.targets import (
-    Clock,
-    Pace,
     RedteamTarget,
-    RequestLimits,
     TargetDocument,
     TargetReply,
-    Wait,
     check_handles,
     new_canary,
     planted_positions,

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unpoison.defenses.guard.crafted import Crafted, Judgement, neighbor_features
+from scan.corpora import honest, planted
+from unpoison.defenses.guard.crafted import (
+    MAX_STYLE,
+    MIN_STYLE,
+    Crafted,
+    Judgement,
+    invention_odds,
+    neighbor_features,
+)
 from unpoison.defenses.guard.features import COLUMNS, QuestionTerms, TextWords, beside
 from unpoison.errors import OptionError
 from unpoison.text.analysis import clear, words_of
@@ -185,3 +193,23 @@ def test_damage_chooses_the_threshold(crafted: Crafted) -> None:
     for damage in (0.001, 0.2):
         with pytest.raises(OptionError, match="damage must be a number in"):
             crafted.threshold(damage)
+
+
+def test_planted_texts_look_made_and_honest_ones_do_not() -> None:
+    invented = invention_odds([row["text"] for row in planted(front=False)])
+    by_people = invention_odds([row["text"] for row in honest()])
+    assert invented.min() > np.quantile(by_people, 0.9)
+
+
+def test_a_sentence_by_people_clears_a_text_in_part() -> None:
+    lie, page = planted(front=False)[0]["text"], honest()[3]["text"]
+    alone, mixed, people = invention_odds([lie, f"{lie} {page}", page])
+    assert people < mixed < alone
+
+
+@given(st.lists(st.text(max_size=60), max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_any_texts_have_a_bounded_style(texts: list[str]) -> None:
+    odds = invention_odds(texts)
+    assert odds.shape == (len(texts),)
+    assert np.all((odds >= MIN_STYLE) & (odds <= MAX_STYLE))

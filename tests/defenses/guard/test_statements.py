@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from unpoison.defenses.guard.claims import LIKELY, claims_of, relation_by_value
+from unpoison.defenses.guard.claims import claims_of
 from unpoison.defenses.guard.statements import DOUBT, Statement, taken_back
 from unpoison.defenses.voices import Voice
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.text.answer_forms import form
-from unpoison.text.answers import SAME, Relation, relation
+from unpoison.text.answers import LIKELY, SAME, Relation, relation, relation_by_value
 
 PAIRS = [
     json.loads(line)

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from lab.redteam.stand_in import MemoryStore, application
-from unpoison_lab.redteam.targets import Clock
+from unpoison_lab.redteam.pace import Clock
 
 HERE = Path(__file__).parent
 

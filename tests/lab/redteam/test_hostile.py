@@ -99,7 +99,8 @@ def test_a_reply_that_drips_ends_with_its_time(tmp_path, drip):
     import threading
 
     from unpoison_lab.redteam.config import RequestLimits
-    from unpoison_lab.redteam.targets import Pace, RedteamTarget
+    from unpoison_lab.redteam.pace import Pace
+    from unpoison_lab.redteam.targets import RedteamTarget
 
     listening, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
 

@@ -6,7 +6,7 @@ import pytest
 
 from lab.redteam.conftest import Quick
 from unpoison.errors import TargetError
-from unpoison_lab.redteam.targets import InterruptedTestError, Pace, RequestLimits
+from unpoison_lab.redteam.pace import InterruptedTestError, Pace, RequestLimits
 
 
 def test_tries_and_pauses():

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 from unpoison.algorithms.votes import withstands
 from unpoison.core.answers import Answer
@@ -32,14 +32,13 @@ from unpoison.models.prompts import answer_prompt
 from unpoison.models.requests import Flow, generate, relate
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
-from unpoison.text.answers import BY_VALUES, COMPATIBLE, RIVAL, Relation, relation
+from unpoison.text.answers import LIKELY, Related, goes_with, group_equivalent, relation, relation_by_value
 from unpoison.text.questions import wanted
 from unpoison.text.replies import informative
-from unpoison.text.values import agree, answers_kind, question_coverage, several, values
+from unpoison.text.values import agree, answers_kind, question_coverage, values
 
 __all__ = [
-    "LIKELY", "SHARE", "Findings", "Related", "answer_from_claims", "claims_of", "group_equivalent",
-    "relation_by_value", "relations",
+    "SHARE", "Findings", "answer_from_claims", "claims_of", "relations",
 ]  # fmt: skip
 
 MAX_CLAIMS = 12
@@ -47,9 +46,6 @@ MAX_CLAIMS = 12
 
 SHARE = 2 / 3
 """The share of the leading claim's weight at which a rival disputes it."""
-
-LIKELY = 0.5
-"""Minimum probability at which two answers are the same, or rivals."""
 
 CROWD = 3
 """Number of sources with one claim that a single source, known by its history alone, does not outvote."""
@@ -140,7 +136,7 @@ def claims_of(
     crowds = [n for n, lead in enumerate(order) if ballot.crowd(members[lead]) >= CROWD]
     sleeper = [ballot.by_history_alone(members[lead]) for lead in order]
     firm = {  # "7 pm" is no vote for Tuesday at 7 pm against Thursday at 7 pm
-        n: [i for name in groups[first] if not _goes_with(name, order[n], related) for i in classes[name]]
+        n: [i for name in groups[first] if not goes_with(name, order[n], related) for i in classes[name]]
         for n in against
     }
     heavy = [n for n in sure if ballot.disputes(members[order[n]], firm[n]) or (sleeper[0] and n in crowds)]
@@ -283,10 +279,6 @@ def _classes(question: str, heard: Mapping[int, Statement]) -> dict[str, list[in
     return classes
 
 
-Related: TypeAlias = Mapping[frozenset[str], Relation]
-"""The relation between each two of several answers, by their names."""
-
-
 def relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow[Related]:
     """The relation of each two answers, by the generator if it compares answers (`asks`), else by rules.
 
@@ -299,37 +291,6 @@ def relations(question: str, wording: Mapping[str, str], *, asks: bool) -> Flow[
     worded = [(wording[left], wording[right]) for left, right in pairs]
     compared = (yield from relate(question, worded)) if asks and worded else [relation(question, *p) for p in worded]
     return dict(zip(map(frozenset, pairs), compared, strict=True))
-
-
-def relation_by_value(question: str, left: str, right: str, guess: Relation) -> Relation:
-    """The relation of two answers by their values: one value among several of the other is no contradiction."""
-    kind = wanted(question).kind
-    verdict = agree(left, right, kind, question)
-    agrees = verdict in ("equal", "compatible")
-    if agrees and (several(left, kind, question) or several(right, kind, question) or guess.sure):
-        return guess if guess.same >= LIKELY or guess == RIVAL else COMPATIBLE
-    return guess if guess.sure or verdict is None else BY_VALUES[verdict]
-
-
-def group_equivalent(ranked: Sequence[str], related: Related) -> dict[str, list[str]]:
-    """Answers by the first of them with the same meaning, unless a rule says that it contradicts another of the group.
-
-    "7 pm" goes with "Tuesday at 7 pm", and "Thursday at 7 pm" then does not.
-    """
-    groups: dict[str, list[str]] = {}
-    for name in ranked:
-        lead = next((lead for lead, group in groups.items() if _joins(name, lead, group, related)), name)
-        groups.setdefault(lead, []).append(name)
-    return groups
-
-
-def _joins(name: str, lead: str, group: Sequence[str], related: Related) -> bool:
-    against = (related[frozenset((name, other))] for other in group)
-    return _goes_with(name, lead, related) and not any(one.sure and one.rival >= LIKELY for one in against)
-
-
-def _goes_with(name: str, other: str, related: Related) -> bool:
-    return related[frozenset((name, other))].same >= LIKELY
 
 
 def _rivals(groups: Mapping[str, Sequence[str]], related: Related) -> set[frozenset[str]]:

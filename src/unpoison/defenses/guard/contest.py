@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unpoison.core.verdicts import Contest, Rival
-from unpoison.defenses.guard.claims import LIKELY, Related, group_equivalent, relations
+from unpoison.defenses.guard.claims import relations
 from unpoison.defenses.guard.statements import DOUBT, MAX_READ, Statement
 from unpoison.models.requests import Flow
 from unpoison.text.analysis import analysis
+from unpoison.text.answers import LIKELY, Related, group_equivalent
 from unpoison.text.near_duplicates import FoldedText, Frame, near_copies
 from unpoison.text.questions import read_question
 from unpoison.text.replies import informative

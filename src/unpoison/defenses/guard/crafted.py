@@ -22,16 +22,13 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard.features import COLUMNS, QuestionTerms, Style, TextWords, beside, ranges, words_of_form
-from unpoison.text.analysis import MARK, STOP, Words, each, words_of
+from unpoison.defenses.guard.features import QuestionTerms, Style, TextWords, beside, products, ranges, words_of_form
+from unpoison.text.analysis import Words, each, words_of
 from unpoison.utils.checks import within
 
-__all__ = ["Crafted", "Judgement", "coverage", "neighbor_features", "overlap"]
+__all__ = ["MIN_STYLE", "MIN_STYLE_TOKENS", "Crafted", "Judgement", "invention_odds", "neighbor_features"]
 
 Matrix = NDArray[np.float64]
-
-DENSE_CELLS = 4_000_000
-"""Maximum passages times words for a dense passage-by-word array (32 MB)."""
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -322,55 +319,28 @@ def _trees(data: Mapping[str, Any], name: str) -> Trees:
     )
 
 
-def coverage(question: str, texts: Sequence[str]) -> Matrix:
-    """The highest share of the question's words in any window of each of k texts, shape (k,). O(n) time."""
-    highest = np.zeros(len(texts))
-    if texts:
-        spoken = TextWords.of(words_of(texts))
-        shares = beside(QuestionTerms.of(words_of([question])[0]), spoken)[:, COLUMNS.index("coverage")]
-        np.maximum.at(highest, spoken.owner, shares)
-    return highest
+MIN_STYLE, MAX_STYLE = -6.0, 4.0
+"""Bounds of the style odds."""
+
+MIN_STYLE_TOKENS = 10
+"""Minimum words and marks of a sentence whose style is measured."""
 
 
-def overlap(question: str, texts: Sequence[str]) -> Matrix:
-    """The pairwise word overlap of k texts without the question's words, shape (k, k), 0 on the diagonal.
+def invention_odds(texts: Sequence[str]) -> Matrix:
+    """Approximate log-odds that each text as a whole was generated to plant a claim, by its style, shape (n,).
 
-    The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
+    Args:
+        texts: n canonical texts; one without words gets the minimum.
+
+    Complexity: O(words) time, apart from sorting.
     """
-    every, asked = words_of(texts), words_of([question])[0].stem
-    if not every:
-        return np.zeros((0, 0))
-    stem = np.concatenate([known.stem for known in every])
-    kind = np.concatenate([known.kind for known in every])
-    holder = np.repeat(np.arange(len(every)), [len(known.stem) for known in every])
-    telling = (kind & (MARK | STOP)) == 0
-    names, number = np.unique(stem[telling], return_inverse=True)
-    size = max(len(names), 1)
-    holder, number = np.divmod(np.unique(holder[telling] * size + number), size)
-    new = ~np.isin(names, asked)[number] if len(names) else np.zeros(0, bool)
-    holder, number = holder[new], number[new]
-    counts = np.bincount(holder, minlength=len(every))
-    common = np.bincount(number, minlength=size)[number] > 1
-    shared = products(holder[common], number[common], (len(every), size))
-    np.fill_diagonal(shared, 0)
-    return np.asarray(shared / np.sqrt(np.maximum(counts[:, None] * counts, 1)))
-
-
-def products(
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-    shape: tuple[int, int],
-    others: slice | NDArray[np.int64] = slice(None),
-) -> Matrix:
-    """The number of columns that each row shares with selected rows, at first all; shape (rows, others)."""
-    if shape[0] * shape[1] <= DENSE_CELLS:
-        table = np.zeros(shape)
-        table[row, column] = 1
-        return table @ table[others].T
-    from scipy.sparse import csr_array
-
-    sparse = csr_array((np.ones(len(row)), (row, column)), shape=shape)
-    return np.asarray((sparse @ sparse[others].T).toarray(), float)
+    odds = np.full(len(texts), MIN_STYLE)
+    for i, (known, style) in enumerate(zip(words_of(texts), each(texts, Crafted.load().styles))):
+        if len(style):
+            length = known.last - known.first
+            # the last window is the whole
+            odds[i] = (style[-1] + style[length >= min(MIN_STYLE_TOKENS, length.max())].min()) / 2
+    return np.asarray(np.clip(odds, MIN_STYLE, MAX_STYLE))
 
 
 BLOCK = 2048

@@ -26,9 +26,12 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Indel, LCSseq
 from rapidfuzz.process import cdist
 
-from unpoison.text.analysis import CAPITAL, MARK, SHAPES, STOP, Words
+from unpoison.text.analysis import CAPITAL, MARK, SHAPES, STOP, Words, words_of
 
-__all__ = ["COLUMNS", "QuestionTerms", "Style", "TextWords", "beside", "ranges", "root", "run_codes", "words_of_form"]
+__all__ = [
+    "COLUMNS", "Matrix", "QuestionTerms", "Style", "TextWords", "beside", "coverage", "overlap", "products", "ranges",
+    "root", "run_codes", "words_of_form",
+]  # fmt: skip
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -217,6 +220,61 @@ def _distinct(place: Numbers, count: int, first: Numbers, last: Numbers) -> Matr
     for thing in range(count):
         total += ranges(what == thing, low, high) > 0
     return total
+
+
+DENSE_CELLS = 4_000_000
+"""Maximum passages times words for a dense passage-by-word array (32 MB)."""
+
+
+def coverage(question: str, texts: Sequence[str]) -> Matrix:
+    """The highest share of the question's words in any window of each of k texts, shape (k,). O(n) time."""
+    highest = np.zeros(len(texts))
+    if texts:
+        spoken = TextWords.of(words_of(texts))
+        shares = beside(QuestionTerms.of(words_of([question])[0]), spoken)[:, COLUMNS.index("coverage")]
+        np.maximum.at(highest, spoken.owner, shares)
+    return highest
+
+
+def overlap(question: str, texts: Sequence[str]) -> Matrix:
+    """The pairwise word overlap of k texts without the question's words, shape (k, k), 0 on the diagonal.
+
+    The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
+    """
+    every, asked = words_of(texts), words_of([question])[0].stem
+    if not every:
+        return np.zeros((0, 0))
+    stem = np.concatenate([known.stem for known in every])
+    kind = np.concatenate([known.kind for known in every])
+    holder = np.repeat(np.arange(len(every)), [len(known.stem) for known in every])
+    telling = (kind & (MARK | STOP)) == 0
+    names, number = np.unique(stem[telling], return_inverse=True)
+    size = max(len(names), 1)
+    holder, number = np.divmod(np.unique(holder[telling] * size + number), size)
+    new = ~np.isin(names, asked)[number] if len(names) else np.zeros(0, bool)
+    holder, number = holder[new], number[new]
+    counts = np.bincount(holder, minlength=len(every))
+    common = np.bincount(number, minlength=size)[number] > 1
+    shared = products(holder[common], number[common], (len(every), size))
+    np.fill_diagonal(shared, 0)
+    return np.asarray(shared / np.sqrt(np.maximum(counts[:, None] * counts, 1)))
+
+
+def products(
+    row: NDArray[np.int64],
+    column: NDArray[np.int64],
+    shape: tuple[int, int],
+    others: slice | NDArray[np.int64] = slice(None),
+) -> Matrix:
+    """The number of columns that each row shares with selected rows, at first all; shape (rows, others)."""
+    if shape[0] * shape[1] <= DENSE_CELLS:
+        table = np.zeros(shape)
+        table[row, column] = 1
+        return table @ table[others].T
+    from scipy.sparse import csr_array
+
+    sparse = csr_array((np.ones(len(row)), (row, column)), shape=shape)
+    return np.asarray((sparse @ sparse[others].T).toarray(), float)
 
 
 Flags = NDArray[np.bool_]

@@ -29,11 +29,13 @@ from unpoison.defenses.base import Defense, SharedOptions
 from unpoison.defenses.guard.checks import DEFAULT_DAMAGE, REMARKABLE, Checks, CheckScores, reasons
 from unpoison.defenses.guard.claims import SHARE, Findings, answer_from_claims, claims_of
 from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames
-from unpoison.defenses.guard.crafted import Crafted, coverage, overlap
+from unpoison.defenses.guard.crafted import Crafted
+from unpoison.defenses.guard.features import Matrix, coverage, overlap
 from unpoison.defenses.guard.redaction import Judged, Redaction, redact_passages
 from unpoison.defenses.guard.sources import (
     ByContent,
     doubts,
+    missing_evidence,
     one_voice,
     open_contests,
     read_again,
@@ -48,7 +50,6 @@ from unpoison.errors import OptionError
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
 from unpoison.sources.allow import Allowed
-from unpoison.text.languages import LANGUAGES
 from unpoison.text.near_duplicates import Frame
 from unpoison.text.questions import read_question
 from unpoison.text.tokens import stems, words
@@ -59,18 +60,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Guard"]
 
-
-Matrix = NDArray[np.float64]
-
-UNREAD = (
-    "nobody read what the passages claim: sources decide only on near-copies that differ and on many texts of one new "
-    "source; give a generator, such as reader"
-)
-
-UNSUPPORTED = (
-    "the reader knows no questions in this language ({language}): claims were not read; only styles, near-copies and "
-    "the number of texts of one source were judged"
-)
 
 RELATED = 1 / 3
 """A passage with a smaller share of the question's words does not answer it."""
@@ -244,7 +233,8 @@ class Guard(Defense):
         self._apply(case, by_content)
         self._spare_only_answer(case, by_content)
         case.contested = open_contests(case.contested, by_content)
-        case.notes += self._source_notes(query.reading, passages)
+        read, model = self._reads_claims, self.models.generator
+        case.notes += missing_evidence(query.reading, passages, model, self.sources, read=read)
         return case
 
     def _check(self, query: Query, passages: tuple[Passage, ...]) -> _Case:
@@ -398,16 +388,3 @@ class Guard(Defense):
     def _spares(self, passage: Passage) -> bool:
         """Whether the style of a passage is not judged: its source is known, or it is allowed."""
         return self.allow.matches(passage) or (self.sources is not None and self.sources.spares(passage))
-
-    def _source_notes(self, question: str, passages: Sequence[Passage]) -> tuple[str, ...]:
-        """Notes on missing evidence."""
-        reader = getattr(self.models.generator, "unread_language", None)
-        language = None if reader is None else reader(question)
-        if language is not None and language not in LANGUAGES:
-            return (UNSUPPORTED.format(language=language),)
-        if self.sources is not None:
-            unread = self._informed and not self._reads_claims
-            return (*self.sources.notes, UNREAD) if unread else self.sources.notes
-        if self._reads_claims and len({passage.origin for passage in passages} - {""}) > 1:
-            return ("every passage had a voice of its own; pass sources=Sources() to give each source one",)
-        return ()

@@ -22,19 +22,21 @@ from numpy.typing import NDArray
 from unpoison.core.passages import Passage, Query
 from unpoison.core.reasons import Reason, quotable
 from unpoison.core.verdicts import Claim, Contest, disagreement, unmistakable
-from unpoison.defenses.guard.claims import LIKELY, Findings, relation_by_value
+from unpoison.defenses.guard.claims import Findings
 from unpoison.defenses.guard.statements import CERTAIN, DOUBT, Statement, find_by_words, read_statements, taken_back
 from unpoison.defenses.voices import Voice
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow
-from unpoison.text.answers import relation
+from unpoison.sources.sources import Sources
+from unpoison.text.answers import LIKELY, relation, relation_by_value
+from unpoison.text.languages import LANGUAGES
 from unpoison.text.near_duplicates import Frame, differ, split_words
 from unpoison.text.questions import wanted
 from unpoison.text.values import agree, question_coverage, values, without_values
 
 __all__ = [
-    "ByContent", "doubts", "one_voice", "open_contests", "read_again", "verdicts_by_claims", "verdicts_by_copies",
-    "verdicts_by_origin",
+    "UNREAD", "ByContent", "doubts", "missing_evidence", "one_voice", "open_contests", "read_again",
+    "verdicts_by_claims", "verdicts_by_copies", "verdicts_by_origin",
 ]  # fmt: skip
 
 FLOOD = 5
@@ -210,3 +212,29 @@ def _contradicts(question: str, claim: str, second: str) -> bool:
     if kinds and kinds.isdisjoint(value.kind for value in values(second)):
         return False
     return relation_by_value(question, claim, second, relation(question, claim, second)).rival >= LIKELY
+
+
+UNREAD = (
+    "nobody read what the passages claim: sources decide only on near-copies that differ and on many texts of one new "
+    "source; give a generator, such as reader"
+)
+
+UNSUPPORTED = (
+    "the reader knows no questions in this language ({language}): claims were not read; only styles, near-copies and "
+    "the number of texts of one source were judged"
+)
+
+
+def missing_evidence(
+    question: str, passages: Sequence[Passage], generator: Generator | None, sources: Sources | None, *, read: bool
+) -> tuple[str, ...]:
+    """Notes on what was not judged; `read` says whether claims were read."""
+    language_of = getattr(generator, "unread_language", None)
+    language = None if language_of is None else language_of(question)
+    if language is not None and language not in LANGUAGES:
+        return (UNSUPPORTED.format(language=language),)
+    if sources is not None:
+        return (*sources.notes, UNREAD) if sources.informed and not read else sources.notes
+    if read and len({passage.origin for passage in passages} - {""}) > 1:
+        return ("every passage had a voice of its own; pass sources=Sources() to give each source one",)
+    return ()
