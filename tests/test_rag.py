@@ -332,3 +332,13 @@ def test_it_abstains_where_nothing_was_retrieved(index, defense):
 
 def test_no_rag_answers_from_memory_all_the_same(index):
     assert Rag(index, defense="no-rag", generator=ScriptedGenerator("Paris")).ask("xyzzy").text == "Paris"
+
+
+def test_sources_go_to_the_defense_and_without_them_it_stays_as_it_is(index):
+    guard = Guard(generator="extractive")
+    weighed = Rag(index, guard, sources={"known": ["a.example"]}).defense
+    assert weighed is not guard
+    assert weighed.sources.informed
+    assert Rag(index, Guard(sources={"known": ["a.example"]}), learn=True).defense.sources.informed
+    with pytest.raises(OptionError, match="learn must be True or False"):
+        Rag(index, guard, learn="yes")

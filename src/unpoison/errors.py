@@ -91,16 +91,12 @@ class TargetError(UnpoisonError):
 
     Attributes:
         retryable: Whether the same call may succeed later (429, 5xx, timeouts, broken connections).
-        retry_after: Seconds that the target asked us to wait, where it said so.
         refused: Whether the call certainly had no effect: nothing was planted by it.
     """
 
-    def __init__(
-        self, message: str, *, retryable: bool = False, retry_after: float | None = None, refused: bool = False
-    ) -> None:
+    def __init__(self, message: str, *, retryable: bool = False, refused: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
-        self.retry_after = retry_after
         self.refused = refused
 
 

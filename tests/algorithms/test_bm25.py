@@ -72,3 +72,13 @@ def test_single_statistics_know_no_other_document() -> None:
     alone = bm25(query, [document])
     beside = bm25(query, [["b"] * 50, document])
     assert alone[0, 0] == pytest.approx(beside[0, 1])
+
+
+def test_candidates_weigh_what_is_rare_and_how_long_a_text_is() -> None:
+    """Okapi: ln(1 + (n - m + .5) / (m + .5)) f / (f + k1 (1 - b + b l / mean))."""
+    documents = [["boat", "boat", "sail"], ["boat"], ["tide", "sail"]]
+    found = bm25([["boat", "tide", "tide"]], documents, statistics="candidates", k1=1.2, b=0.75)
+    boat, tide = np.log(1 + 1.5 / 2.5), np.log(1 + 2.5 / 1.5)
+    length = lambda words: 1.2 * (0.25 + 0.75 * words / 2)  # noqa: E731
+    expected = [boat * 2 / (2 + length(3)), boat / (1 + length(1)), 2 * tide / (1 + length(2))]
+    assert found[0] == pytest.approx(expected)

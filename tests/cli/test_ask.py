@@ -10,6 +10,8 @@ import pytest
 from cli.conftest import ROWS, lines
 from meeting import Meeting
 from needs import need
+from unpoison.beliefs import MemoryBeliefs
+from unpoison.cli.ask import _store
 from unpoison.errors import ModelError
 from unpoison.models.doubles import ScriptedGenerator
 from unpoison.models.prompts import Prompt
@@ -186,3 +188,19 @@ def test_an_answer_that_is_withheld_says_why(run, tmp_path, model):
     assert "an answer was withheld: it has to withstand 2 planted passages" in shown
     assert "2 passages say so" in shown
     assert "this answer" not in shown, "there is none"
+
+
+@pytest.mark.parametrize(
+    ("defense", "spec", "stream", "kept"),
+    [
+        ("radar", None, True, True),
+        ("radar", None, False, False),
+        ("guard", None, True, False),
+        ("radar:beliefs=redis://x", None, True, False),
+        ("guard", "memory", False, True),
+    ],
+)
+def test_a_stream_of_radar_remembers_in_memory(defense: str, spec: str | None, stream: bool, kept: bool) -> None:
+    store = _store(defense, spec, stream=stream)
+    assert isinstance(store, MemoryBeliefs) is kept
+    assert kept or store is None

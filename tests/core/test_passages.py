@@ -219,3 +219,8 @@ def test_a_url_is_read_alike_from_a_dict_and_by_name():
     assert (named.source, dict(named.metadata)) == (read.source, dict(read.metadata))
     assert named.to_dict() == read.to_dict()
     assert Passage("a", source="b", url="https://x.example/a").source == "b"
+
+
+def test_the_markup_of_a_question_is_what_is_asked_about() -> None:
+    assert Query("what does <b>bold</b> mean").reading == "what does <b>bold</b> mean"
+    assert Passage("what <b>bold</b> means").reading == "what bold means"

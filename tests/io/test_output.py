@@ -196,3 +196,21 @@ def test_rows_that_do_not_fit_replace_nothing(tmp_path: Path) -> None:
 def test_a_report_may_go_to_a_device() -> None:
     write_text("/dev/null", "text")
     assert not Path("/dev/null").is_file()
+
+
+def test_a_row_file_is_whole_or_a_part(tmp_path: Path) -> None:
+    place, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.part"
+    with Writer(place, "", to_stdout=False) as writer:
+        writer.write({"a": 1})
+        assert writer.active
+        assert (part.read_text(), place.exists()) == ('{"a": 1}\n', False)
+    assert (place.read_text(), part.exists()) == ('{"a": 1}\n', False)
+    with pytest.raises(KeyboardInterrupt), Writer(place, "", to_stdout=False) as writer:
+        writer.write({"b": 2})
+        raise KeyboardInterrupt
+    assert (place.read_text(), part.read_text()) == ('{"a": 1}\n', '{"b": 2}\n')
+    with pytest.raises(ValueError, match="odd"), Writer(place, "", to_stdout=False) as writer:
+        writer.write({"c": 3})
+        raise ValueError("odd")  # an error of a row is none of the file
+    assert (place.read_text(), part.exists()) == ('{"c": 3}\n', False)
+    assert not Writer(None, "", to_stdout=False).active

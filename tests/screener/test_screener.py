@@ -23,7 +23,7 @@ from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import Limits, run
-from unpoison.screener.screener import Screener, classified, runs
+from unpoison.screener.screener import MAX_RUN_CHARS, Screener, classified, runs
 
 QUERY = "when was the Vasa salvaged"
 PASSAGES = [
@@ -279,3 +279,18 @@ def test_what_cannot_be_answered_is_said_at_once() -> None:
         Guard().aanswer_stream(STREAMING_QUERY, STREAMING_PASSAGES)
     with pytest.raises(InputError):
         Guard(generator=Speaking("x")).aanswer_stream(STREAMING_QUERY, [3])
+
+
+def test_runs_cover_a_text_in_whole_sentences_up_to_their_bound() -> None:
+    sentence = "x" * (MAX_RUN_CHARS // 2 - 2) + ". "
+    text = sentence * 2
+    assert len(text) == MAX_RUN_CHARS
+    assert runs(text + "Y.") == [(0, MAX_RUN_CHARS - 1), (MAX_RUN_CHARS, MAX_RUN_CHARS + 2)]
+    exact = "x" * (MAX_RUN_CHARS - 4) + ". Y."
+    assert runs(exact) == [(0, MAX_RUN_CHARS)]
+    assert runs("x" * (2 * MAX_RUN_CHARS + 1)) == [
+        (0, MAX_RUN_CHARS),
+        (MAX_RUN_CHARS, 2 * MAX_RUN_CHARS),
+        (2 * MAX_RUN_CHARS, 2 * MAX_RUN_CHARS + 1),
+    ]
+    assert runs("") == []

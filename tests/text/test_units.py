@@ -37,7 +37,7 @@ def test_a_unit_by_its_names_in_any_number_and_language() -> None:
     assert [unit_name(word) for word in ("inches", "miles", "stunden", "glass", "harbour")] == [
         "inches", "mile", "hour", "", "",
     ]  # fmt: skip
-    assert [single(word) for word in ("miles", "glass", "gas", "ms")] == ["mile", "glass", "gas", "ms"]
+    assert [single(word) for word in ("miles", "days", "glass", "gas", "ms")] == ["mile", "day", "glass", "gas", "ms"]
 
 
 def test_amounts_in_the_base_unit() -> None:

@@ -354,14 +354,14 @@ class Proxy:
             await asyncio.to_thread(self._write, line + b"\n")
 
 
-async def run_proxy(server: Server, gate: McpGate, bounds: ProxyBounds, *, read: int = 0, write: int = 1) -> int:
-    """Serve a host on two file descriptors until it or the server ends; 0 if the host ended."""
+async def run_proxy(server: Server, gate: McpGate, bounds: ProxyBounds) -> int:
+    """Serve a host on standard input and output until it or the server ends; 0 if the host ended."""
     loop = asyncio.get_running_loop()
     await server.start()
 
     def send(line: bytes) -> None:
         while line:
-            line = line[os.write(write, line) :]
+            line = line[os.write(1, line) :]
 
     proxy = Proxy(server, gate, send, bounds)
 
@@ -372,7 +372,7 @@ async def run_proxy(server: Server, gate: McpGate, bounds: ProxyBounds, *, read:
             chunk = b"-"
             while chunk:
                 try:
-                    chunk = os.read(read, CHUNK)
+                    chunk = os.read(0, CHUNK)
                 except OSError:
                     chunk = b""
                 with suppress(RuntimeError):  # the loop is closed
