@@ -35,6 +35,10 @@ def test_judgements_come_from_a_mapping_a_function_or_equality():
     assert np.array_equal(FakeNLI().judge([("a", "a"), ("a", "b")]), [[1, 0, 0], [0, 1, 0]])
     assert np.array_equal(FakeNLI(lambda p, h: "contradiction").judge([("a", "a")]), [[0, 0, 1]])
     assert FakeNLI().judge([]).shape == (0, 3)
+    asked = FakeNLI()
+    asked.judge([("a", "b")])
+    asked.judge([])
+    assert asked.calls == [(("a", "b"),), ()]
     with pytest.raises(ModelError, match="'entails'"):
         FakeNLI(lambda p, h: "entails").judge([("a", "a")])
 

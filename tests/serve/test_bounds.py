@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from service_doubles import Cuts, Marked, Serving, body
 from unpoison import Passage
+from unpoison.errors import InputError
 from unpoison.models import ScriptedGenerator
 from unpoison.serve import Bounds
 from unpoison.serve.bounds import beginnings, screening_of_all
@@ -69,3 +70,10 @@ def test_spans_and_texts_of_the_service(serving: Serving) -> None:
     ]
     page = client.post("/play", json={"query": "q", "passages": ["clean", "<b>&amp;</b> poison"]}).text
     assert '&lt;b&gt;&amp;amp;&lt;/b&gt; <mark class="cut" title="0.90: bad">poison</mark>' in page
+
+
+def test_a_limit_is_the_largest_number_that_is_taken() -> None:
+    bounds = Bounds(passages=2)
+    bounds.check_number(2)
+    with pytest.raises(InputError, match=r"^3 documents were sent and at most 2 are taken"):
+        bounds.check_number(3, "documents")
