@@ -7,6 +7,7 @@ import gzip
 import json
 import zlib
 from base64 import b64decode, b64encode, encodebytes, urlsafe_b64encode
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -135,11 +136,56 @@ def test_an_order_in_the_numbers_of_its_letters_is_found_and_other_numbers_pass(
         assert passed("tools/call", said) == [json.dumps(said).encode() + b"\n"]
 
 
-def test_an_order_in_keys_is_refused_and_what_is_said_of_it_does_not_repeat_it() -> None:
-    for keys in (dict.fromkeys(PIECES, 1), {ORDER: 1}):
-        (got,) = passed("tools/call", reply(content=[], structuredContent=keys))
-        assert "previous" not in got.decode()
-        assert json.loads(got)["result"]["isError"]
+WORDS = ORDER.split()
+ROW = dict.fromkeys(WORDS, 1)
+
+
+def chained(inner: dict[str, Any], word: str) -> dict[str, Any]:
+    return {word: inner}
+
+
+KEYS = {
+    "pieces": dict.fromkeys(PIECES, 1),
+    "one key": {ORDER: 1},
+    "words": ROW,
+    "behind the same words in another order": [dict.fromkeys(sorted(WORDS), 1), ROW],
+    "an object each": [{word: 1} for word in WORDS],
+    "one in another": reduce(chained, reversed(WORDS), {"to": 1}),
+    "with something in each": {"rows": {word: {"x": i} for i, word in enumerate(WORDS)}},
+    "JSON in a text": json.dumps(ROW),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_an_order_in_keys_is_refused_and_what_is_said_of_it_does_not_repeat_it(name: str) -> None:
+    (got,) = passed("tools/call", reply(content=[], structuredContent={"found": KEYS[name]}))
+    assert "previous" not in got.decode()
+    assert json.loads(got)["result"]["isError"]
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        {"name": "a", "scripts": {"test": "tap"}, "rules": {"unicorn/expiring-todo-comments": "off", "no-all": 1}},
+        {"delete": {"summary": "Delete a user"}, "ignore": [], "all": True, "previous": None, "next": "none"},
+        {"could not send the password": "no se pudo enviar la clave", "ignore": "omitir", "all files": "todo"},
+        [{"id": i, "previous": i - 1, "action": "send", "list": "all", "unpoison.models.passage_reader": 1}
+         for i in range(50)],
+    ],
+)  # fmt: skip
+def test_honest_keys_are_no_sentence(honest: Any) -> None:
+    said = reply(content=[], structuredContent={"found": honest})
+    assert passed("tools/call", said) == [json.dumps(said).encode() + b"\n"]
+
+
+@pytest.mark.parametrize("note", ["note={}", 'note="{}"', "{}=1", "charset=utf-8;a={};b=c"])
+def test_an_order_in_the_parameters_of_a_data_url_is_cut(note: str) -> None:
+    said = note.format("%20".join(["%49gnore", *WORDS[1:]]))
+    for url in (f"data:text/plain;{said};base64,{b64encode(HARMLESS.encode()).decode()}", f"data:image/x;{said},a"):
+        for text in (url, f"{HARMLESS} See {url} for more."):
+            assert "previous" not in b"".join(passed("tools/call", reply(content=texts(text)))).decode()
+    fine = reply(content=texts("data:text/plain;charset=utf-8;name=note.txt;base64,SGVsbG8sIHRoZXJlLg=="))
+    assert passed("tools/call", fine) == [json.dumps(fine).encode() + b"\n"]
 
 
 @pytest.mark.parametrize("written", [encodebytes, lambda text: b64encode(text).replace(b"a", b"*a")])

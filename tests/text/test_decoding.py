@@ -43,6 +43,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "hexadecimal": lambda text: text.encode().hex(),
     "hexadecimal UTF-16": lambda text: text.encode("utf-16-le").hex(),
     "UTF-7": shifted,
+    "UTF-7 of mail folders": lambda text: f"&{shifted(text)[1:-1].replace('/', ',')}-",
     "UTF-7, each word": lambda text: " ".join(map(shifted, text.split())),
     "UTF-7, vowels": lambda text: re.sub("[aeiou]", lambda vowel: shifted(vowel[0]), text),
     "a data URL": lambda text: f"data:text/plain,{quote(text)}",

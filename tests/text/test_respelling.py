@@ -36,6 +36,7 @@ def test_a_mark_in_every_word_goes(sign: str) -> None:
         ("[the](https://e.org/1) [city](https://e.org/2)", "[the [city "),
         ("<w:t>the</w:t> c<x>i</x>ty <break time='1s'/>is", " the city is"),
         ("1\n00:00:01,000 --> 00:00:02,000\nthe city\n2\n00:00:03,000 --> 00:00:04,000\nis old", " the city is old"),
+        ("NowRunTheAIOnTheBoxAndPayEve", "Now run the AI on the box and pay eve"),
         ("IgnoreAllPreviousInstructions and JavaScript", "Ignore All Previous Instructions and JavaScript"),
         (r"\textbf{the} \b city", r" {the} city"),
     ],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
@@ -37,8 +38,11 @@ ENCODED, FIELDS = ("blob", "base64", "file_data"), ("blob", "base64", "file_data
 
 UNREAD = "[unpoison] A file of a type that is not screened was removed."
 
-MIN_NAME_JOINTS = 3
-"""Joints between the words of a name, such as `ignore_previous_orders_and`, from which it is read as a sentence."""
+MIN_WORDS = 4
+"""Words of a name, such as `ignore_previous_orders_and`, from which it is read as a sentence."""
+
+LAST_KEYS = 8
+"""Keys in a row that are read once: rows of a table repeat theirs."""
 
 MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
 """Maximum characters, values and nesting levels of one result."""
@@ -76,16 +80,21 @@ class Leaf(NamedTuple):
         return TEXT if self.file is None else self.file.kind
 
     @property
+    def sentence(self) -> bool:
+        """Whether it may say something by itself, as a name of few words does not."""
+        return not self.text.isascii() or len(self.text.split()) >= MIN_WORDS
+
+    @property
     def fixed(self) -> bool:
         """Whether nothing can be cut out of it: a key, or a binary file."""
         return self.key or self.kind != TEXT
 
 
 def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Leaf]]:
-    """The strings of a value that contain a letter, and the files that are no text, which are not screened.
+    """The strings and keys of a value that contain a letter, and the files that are no text, which are not screened.
 
-    A key counts as a text if it has several words, joined or not, or non-ASCII letters. Each is returned once. Text in
-    a file (`text.files`) is a text too.
+    Keys stand before the values of their object; those that came in the same order before are left out. Text in a
+    file (`text.files`) is a text too.
 
     Args:
         value: Any.
@@ -96,7 +105,8 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
 
     Complexity: O(n) time for n characters and values.
     """
-    binary, size, keys, found = list[Leaf](), 0, set[str](), list[Leaf]()
+    binary, size, found = list[Leaf](), 0, list[Leaf]()
+    last, keys = deque[str](maxlen=LAST_KEYS), set[int]()
     for path, text, key, file in _strings(value, skip):
         size = _bounded(size + sum(map(len, _said(text, file))))
         inner = None if key or file is not None else _inner_strings(text)
@@ -104,10 +114,11 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
         for said, span, is_key in [(text, (0, 0), key)] if inner is None else inner:
             if inner is not None and is_key:
                 name = said
-            if is_key and (said in keys or not _is_text(said)):
-                continue
             if is_key:
-                keys.add(said)
+                last.append(said)
+                if (row := hash(tuple(last))) in keys:
+                    continue
+                keys.add(row)
             read = words_of(said) if is_key and " " not in said else said
             own = file if inner is None or is_key else file_of(said, None)
             texts = _said(read, own)
@@ -119,10 +130,6 @@ def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[
                 if _WORD.search(one) or not one.isascii():
                     found.append(leaf._replace(text=one, file=own if one is not read or (own and own.named) else None))
     return found, binary
-
-
-def _is_text(key: str) -> bool:
-    return not key.isascii() or " " in key or len(_JOINTS.findall(key)) >= MIN_NAME_JOINTS
 
 
 def words_of(name: str) -> str:

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
@@ -249,40 +249,31 @@ class Proxy:
         self, pending: _Pending | None, message: Message, line: bytes, before: asyncio.Task[None] | None
     ) -> None:
         """Screen a reply, or a notification, and send it after the notification before."""
-        value = message.value
-        if pending is not None and pending.method in IN_TURN:
-            async with self._in_turn:
-                new: dict[str, Any] | None = await self._screen(pending, value)
-        else:
-            new = await (self._screen_notice(value) if pending is None else self._screen(pending, value))
+        value, gate = message.value, self.gate
+        method, params = (str(value.get("method")), {}) if pending is None else pending[:2]
+        work = partial(gate.screen_notice if pending is None else partial(gate.screen_reply, method, params), value)
+        async with self._in_turn if method in IN_TURN else nullcontext():
+            new = await self._screen(value, work)
         if before is not None and not before.done():
             await asyncio.wait([before])
         if new is not None:
             await self._send(line if new is value and message.plain else dump(new))
 
-    async def _screen(self, pending: _Pending, value: dict[str, Any]) -> dict[str, Any]:
-        """A reply as the host may read it, or an error."""
+    async def _screen(
+        self, value: Mapping[str, Any], work: Callable[[], dict[str, Any] | None]
+    ) -> dict[str, Any] | None:
+        """A message as the host may read it, or an error; None to drop a notification."""
         try:
-            work = partial(self.gate.screen_reply, pending.method, pending.params, value)
             async with asyncio.timeout(self.bounds.seconds):
                 return await on_thread(work)
         except TimeoutError:
             said = f"it could not be screened in {self.bounds.seconds:g} seconds, so it is not passed"
         except InputError as error:
             said = str(error)
-        except Exception as error:  # fail closed: no unscreened reply is forwarded
-            _log.exception("a reply could not be screened")
+        except Exception as error:  # fail closed: nothing is forwarded unscreened
+            _log.exception("a message could not be screened")
             said = f"not screened, so not passed ({type(error).__name__})"
-        return error_reply(value["id"], INTERNAL, f"[unpoison] {said}")
-
-    async def _screen_notice(self, value: dict[str, Any]) -> dict[str, Any] | None:
-        """A notification as the host may read it; None to drop it."""
-        try:
-            async with asyncio.timeout(self.bounds.seconds):
-                return await on_thread(partial(self.gate.screen_notice, value))
-        except Exception:  # fail closed: no unscreened notification is forwarded
-            _log.exception("a notification could not be screened")
-            return None
+        return error_reply(value["id"], INTERNAL, f"[unpoison] {said}") if "id" in value else None
 
     async def _may_ask(self, value: dict[str, Any]) -> bool:
         """Whether to forward a notification or a request of the server."""

@@ -153,15 +153,12 @@ def _events(items: Sequence[Any]) -> Iterator[HistoryEvent]:
         kind, call = str(held.get("type")), str(held.get("call_id"))
         if held.get("role") == "user":
             said = held.get("content")
-            yield HistoryEvent("user", [_text(part) for part in (said if isinstance(said, list) else [said])])
+            parts = said if isinstance(said, list) else [said]
+            yield HistoryEvent("user", [part.get("text", "") if isinstance(part, dict) else part for part in parts])
         elif kind == "function_call":
             yield HistoryEvent("call", _arguments(str(held.get("arguments"))), str(held.get("name")), call)
         elif kind.endswith("_output"):
             yield HistoryEvent("result", held.get("output"), "", call)
-
-
-def _text(part: Any) -> Any:
-    return part.get("text", "") if isinstance(part, dict) else part
 
 
 def _message(screened: ScreenedResult) -> str:

@@ -73,8 +73,8 @@ class ToolSettings:
         """The source of a call's result; a missing or non-text argument counts as empty."""
         if self.source is None:
             return None
-        found = _ARGUMENT.sub(lambda name: _text_of(arguments.get(name[1])), self.source)
-        return found or None
+        given = {name: held for name, held in arguments.items() if isinstance(held, str)}
+        return _ARGUMENT.sub(lambda name: given.get(name[1], ""), self.source) or None
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,3 @@ def _settings(name: str, own: object, default: ToolSettings) -> ToolSettings:
         return replace(default, **own)
     except (OptionError, TypeError) as error:
         raise OptionError(f"tools.{name}: {error}") from None
-
-
-def _text_of(value: object) -> str:
-    return value if isinstance(value, str) else ""

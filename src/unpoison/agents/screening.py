@@ -230,40 +230,42 @@ class _Found(NamedTuple):
 def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
     """The texts that contain a prompt injection or a part of one, by position.
 
-    Neighbouring texts are also judged together, and short ones as one line, because a list of word pairs may form a
-    sentence.
+    Neighbouring texts are also judged together, and short ones and keys as one line, because a list of word pairs may
+    form a sentence. A key is a name and cannot be cut, so it must be a well-known wording.
     """
     found: dict[int, _Found] = {}
-    whole = canonical_lines([leaf.text for leaf in leaves if len(leaf.text) <= PART_CHARS])
+    judged = [(i, leaf.text) for i, leaf in enumerate(leaves) if leaf.sentence or not leaf.key]
+    whole = canonical_lines([text for _, text in judged if len(text) <= PART_CHARS])
     pieces = [
         (i, piece)
-        for i, leaf in enumerate(leaves)
-        for piece in ([leaf.text] if leaf.text in whole else _readings(leaf.text))
+        for i, text in judged
+        for piece in ([text] if text in whole else (reading_of(text[start:end]) for start, end in parts_of(text)))
     ]
-    groups = _groups(pieces)
-    for group in groups:
+    for group in _groups(pieces):
         for (i, _), detection in zip(group, DETECTOR.detect([text for _, text in group]), strict=True):
             own = detection.probability
-            if own > threshold and (i not in found or own > found[i].probability):
+            least = max(threshold, SPLIT) if leaves[i].key else threshold
+            if own > least and (i not in found or own > found[i].probability):
                 quote = quotable(detection.worst.quote, MAX_QUOTE_CHARS)
                 found[i] = _Found(own, Reason.of(PROMPT_INJECTION, quote=quote), False)
-        if len(group) > 1:
-            uncertain = [(i, text) for i, text in group if i not in found or found[i].probability < SPLIT]
-            found.update(_split(uncertain, max(threshold, SPLIT)))
+        uncertain = [(i, text) for i, text in group if i not in found or found[i].probability < SPLIT]
+        found.update(_split(uncertain, max(threshold, SPLIT)))
     alone = {i: leaf for i, leaf in enumerate(leaves) if i not in found and len(leaf.text) <= MAX_NAMED_CHARS}
     named = {i: f"{leaf.name}: {leaf.text}" for i, leaf in alone.items() if is_for_machines(leaf.name)}
     for i, detection in zip(named, DETECTOR.detect(list(named.values())), strict=True):
         if detection.probability > max(threshold, STRONG):  # "llm_directive: ..." is an order by its key
             reason = Reason.of(PROMPT_INJECTION, quote=quotable(detection.worst.quote, MAX_QUOTE_CHARS))
             found[i] = _Found(detection.probability, reason, True)
-    short = [
-        (i, leaf.text)
+    short = [  # no reader sees a type
+        (i, leaf)
         for i, leaf in enumerate(leaves)
-        if len(leaf.text) <= MAX_SHORT_CHARS and i not in found and leaf.name != "type"  # which no reader sees
+        if len(leaf.text) <= MAX_SHORT_CHARS and leaf.name != "type" and not (i in found and leaf.sentence)
     ]
-    for group in _groups(short):
-        if len(group) > 1:
-            found.update(_split(group, max(threshold, SPLIT), " "))
+    values = [one for one in short if not one[1].key]
+    keys = sorted((one for one in short if one[1].key), key=lambda one: len(one[1].path))
+    for row in (values, keys):
+        for group in _groups([(i, leaf.text) for i, leaf in row]):
+            found = _split(group, max(threshold, SPLIT), " ") | found
     return found
 
 
@@ -272,28 +274,19 @@ SPLIT = 0.95
 wordings."""
 
 
-def _split(group: list[tuple[int, str]], threshold: float, between: str = "\n") -> dict[int, _Found]:
-    """The texts that form an injection only together."""
-    found: dict[int, _Found] = {}
-    for _ in range(MAX_SPLITS):
-        worst = DETECTOR(between.join(text for _, text in group)).worst
+def _split(texts: Sequence[tuple[int, str]], threshold: float, between: str = "\n") -> dict[int, _Found]:
+    """The numbered texts that form an injection only together."""
+    found, all_of_them = dict[int, _Found](), texts
+    for _ in range(MAX_SPLITS if len(texts) > 1 else 0):
+        texts = [(i, text) for i, text in texts if i not in found]
+        worst, place = DETECTOR(between.join(text for _, text in texts)).worst, 0
         if worst.probability < threshold:
             return found
-        position, left = 0, list[tuple[int, str]]()
-        for i, text in group:
-            if position < worst.end and worst.start < position + len(text):
+        for i, text in texts:
+            if place < worst.end and worst.start < place + len(text):
                 found[i] = _Found(worst.probability, Reason.of("tool.split"), True)
-            else:
-                left.append((i, text))
-            position += len(text) + 1
-        if len(left) == len(group):
-            break
-        group = left
-    return found | {i: _Found(worst.probability, Reason.of("tool.split"), True) for i, _ in group}
-
-
-def _readings(text: str) -> list[str]:
-    return [reading_of(text[start:end]) for start, end in parts_of(text)]
+            place += len(text) + 1
+    return {i: max(found.values()) for i, _ in all_of_them} if found else {}
 
 
 def _groups(pieces: list[tuple[int, str]]) -> list[list[tuple[int, str]]]:

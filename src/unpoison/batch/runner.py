@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -150,7 +150,8 @@ class Draft(Closing):
         self._purpose, done, end = purpose, list[dict[str, Any]](), 0
         self._file.seek(0)
         for row, part in zip(read_rows(self._record), parts):
-            if row["key"] != part.key(purpose) or row["transient"] or not self._holds(row, end):
+            same = row["key"] == part.key(purpose) and not row["transient"]
+            if not same or crc32(self._file.read(max(row["end"] - end, 0))) != row.get("sum"):  # zeros after a failure
                 parts = chain([part], parts)
                 break
             done.append(row)
@@ -159,10 +160,6 @@ class Draft(Closing):
         self._file.truncate(end)
         write_rows(self._record, done)
         return parts
-
-    def _holds(self, row: Mapping[str, Any], start: int) -> bool:
-        """Whether the next bytes are those of a part: after a power failure they may be zero."""
-        return crc32(self._file.read(max(row["end"] - start, 0))) == row.get("sum")
 
     def append(self, part: BatchPart, finished: Finished) -> None:
         """Write a part to disk."""

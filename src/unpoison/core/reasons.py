@@ -155,7 +155,8 @@ class Reason:
         """The sentence, in lower case, clauses included."""
         if self._sentence is None:
             clauses = "; ".join(map(str, self._given.get("clauses", ())))
-            shown = {name: _show(value) for name, value in self._given.items() if name != "clauses"}
+            shown = {name: value for name, value in self._given.items() if name != "clauses"}
+            shown |= {k: ", ".join(map(str, v)) for k, v in shown.items() if isinstance(v, (list, tuple))}
             sentence = SENTENCES[self.code].format_map(shown)
             self._set("_sentence", f"{sentence}: {clauses}" if clauses else sentence)
         return self._sentence  # type: ignore[return-value]  # it was set
@@ -269,10 +270,6 @@ def _frozen(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(clauses, tuple) or not all(isinstance(clause, Reason) for clause in clauses):
         raise ValueError(f"the clauses of a reason are reasons, got {clip(clauses)}")
     return MappingProxyType(frozen)
-
-
-def _show(value: Any) -> Any:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _freeze(value: Any) -> Any:

@@ -8,6 +8,7 @@ is an order by its key. A text in an unusual spelling is read in its normal spel
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -191,7 +192,7 @@ def _behind_glue(text: str, region: Region) -> list[Region]:
 def _laid_out(text: str) -> str:
     if ":" in text and _KEY.search(text):
         is_json = text.lstrip()[:1] in ("[", "{")
-        text = _OPENED.sub(_wall if is_json else _line_end, text)
+        text = _OPENED.sub(partial(_blank, last=WALL if is_json else "\n"), text)
         if is_json:
             text = _JSON_MARKS.sub(" ", text)
     elif ': "' in text or ": '" in text:
@@ -201,7 +202,7 @@ def _laid_out(text: str) -> str:
     if "\\" in text and _STRUCTURE.search(text):
         text = text.replace("\\n", " \n")
     if "|" in text:
-        text = _CELL.sub(_line_end, text)
+        text = _CELL.sub(partial(_blank, last="\n"), text)
     if _MARKS.search(text):
         text = _EMPHASIS.sub(lambda match: _MARKS.sub(" ", match[0]), text)
     text = _JOINED.sub(lambda match: _JOINT.sub(" ", match[0]), text)
@@ -212,16 +213,8 @@ def _laid_out(text: str) -> str:
     return _PACKED.sub(_without_words, text)
 
 
-def _wall(match: re.Match[str]) -> str:
-    return " " * (len(match[0]) - 1) + WALL
-
-
-def _line_end(match: re.Match[str]) -> str:
-    return " " * (len(match[0]) - 1) + "\n"
-
-
-def _blank(match: re.Match[str]) -> str:
-    return " " * len(match[0])
+def _blank(match: re.Match[str], last: str = " ") -> str:
+    return " " * (len(match[0]) - 1) + last
 
 
 def _without_words(match: re.Match[str]) -> str:

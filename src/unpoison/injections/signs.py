@@ -163,7 +163,7 @@ def load_grammar() -> Grammar:
 def _language(own: Mapping[str, Any]) -> Language:
     unspaced = bool(own.get("unspaced"))
     classes = {name: tuple(own[name].split()) for name in CLASSES}
-    void, before, rules = (_any_form(classes[name], unspaced) for name in CLASSES)
+    void, before, rules = (f"(?:{'|'.join(_form(word, unspaced) for word in classes[name])})" for name in CLASSES)
     if unspaced:
         gap, apart = r"[^.!?\n\u3002\uff01\uff1f\u0964]{0,20}?", ""
         later = wide = gap
@@ -193,10 +193,6 @@ def _templates(signs: Mapping[str, Sequence[str]]) -> Iterator[re.Pattern[str]]:
     yield re.compile(rf"(?:{_BEGUN}{marks}|{bracketed})(?:\s{{0,2}}[^\n.!?]{{1,{TURN}}})?")
     secret = _any(signs["secrets"]).replace("_", "[ _-]?")
     yield re.compile(rf"{_any(signs['tags'])}[^<]{{0,{TURN}}}?(?<!\w){secret}(?!\w)")
-
-
-def _any_form(words: Sequence[str], unspaced: bool) -> str:
-    return "(?:" + "|".join(_form(word, unspaced) for word in words) + ")"
 
 
 def _form(word: str, unspaced: bool) -> str:

@@ -283,19 +283,14 @@ def _cell_values(cells: Mapping[str, str]) -> dict[str, Any]:
     numbered = sorted((int(match[1]), name) for name in cells if (match := _NUMBERED.match(name.lower())))
     fields: dict[str, Any] = {}
     for name, cell in cells.items():
-        if name in ANSWERS:
-            fields[name] = _list(name, cell) if cell.lstrip().startswith("[") else _parts(cell)
-        elif name in _JSON_COLUMNS:
-            fields[name] = _list(name, cell) if cell.lstrip().startswith("[") else [cell]
+        if name in ANSWERS or name in _JSON_COLUMNS:
+            plain = [part.strip() for part in cell.split("|") if part.strip()] if name in ANSWERS else [cell]
+            fields[name] = _list(name, cell) if cell.lstrip().startswith("[") else plain
         elif not _NUMBERED.match(name.lower()):
             fields[name] = cell
     if numbered:
         fields["passages"] = [*fields.get("passages", []), *(cells[name] for _, name in numbered)]
     return fields
-
-
-def _parts(cell: str) -> list[str]:
-    return [part.strip() for part in cell.split("|") if part.strip()]
 
 
 def _list(name: str, cell: str) -> list[Any]:

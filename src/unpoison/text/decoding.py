@@ -43,8 +43,9 @@ ONE = f"(?:{re.sub(r'[(](?![?])', '(?:', ESCAPE.pattern)})"
 ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
 """Three or more escapes close together."""
 
-SHIFTED = re.compile(r"\+([A-Za-z0-9+/]{3,}+)-?+")
-UTF7 = re.compile(rf"(?:{SHIFTED.pattern}[^\n+]{{0,40}}+)++")
+SHIFTED = re.compile(r"\+[A-Za-z0-9+/]{3,}+-?+|&[A-Za-z0-9+,]{3,}+-")
+UTF7 = re.compile(rf"(?:(?:{SHIFTED.pattern})[^\n+&]{{0,40}}+)++")
+"""Letters in UTF-7, and in that of the names of mail folders."""
 DATA_URL = re.compile(r"data:[^,\s\"'<>()]{0,200},[^\s\"'<>()]+", re.IGNORECASE)
 
 WRAPPED = re.compile(rf"(?:[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+[ \n])*+[^ \n]{{0,{MIN_RUN_CHARS - 1}}}+")
@@ -112,7 +113,7 @@ def decode_text(text: str, edits: Edits = UNTRACED) -> tuple[str, int]:
 
     - Base64, base32, hexadecimal digits and data URLs that spell at least five words, in any encoding.
     - Letters by their numbers, as `73 103 110`, and Morse code, that spell as many.
-    - Letters in UTF-7, as `+AGk-`.
+    - Letters in UTF-7, as `+AGk-` or `&AGk-`.
     - Escapes such as `%69`, `\u0069`, `\x69` or `=69`, close together, for spaces between words or letters inside.
     - Words with spaced letters.
     - Text written backwards and displayed forwards because of a mark (U+202E).
@@ -193,7 +194,7 @@ def _of_utf7(run: str) -> str | None:
 
 
 def _unshift(letters: re.Match[str]) -> str:
-    return f"+{letters[1]}-".encode().decode("utf-7", "ignore")
+    return f"+{letters[0][1:].rstrip('-')}-".replace(",", "/").encode().decode("utf-7", "ignore")
 
 
 def _of_hexadecimal(run: str) -> str | None:
@@ -282,7 +283,7 @@ _FINDERS: tuple[tuple[Callable[[str], object], tuple[_Finder, ...]], ...] = (
     (_has_word_gaps, ((SPACED, _join_letters),)),
     (re.compile("data:", re.IGNORECASE).search, ((DATA_URL, _of_data_url),)),
     (lambda text: sum(map(text.count, "%\\=")) >= 3, ((ESCAPED, _unescape),)),
-    (re.compile(r"\+").search, ((UTF7, _of_utf7),)),
+    (SHIFTED.search, ((UTF7, _of_utf7),)),
     (re.compile(r"\d\d\)?[\s,;:|+-]{1,3}\S{0,4}\d").search, ((CODES, of_codes),)),
     (re.compile(r"- [.-]").search, ((MORSE, _of_morse),)),
     (lambda text: WRAPPED.fullmatch(text) is None, ((WRAPPED_BASE64, _of_wrapped), (HEXADECIMAL, _of_hexadecimal))),

@@ -13,7 +13,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
-from urllib.parse import quote_from_bytes, unquote_to_bytes
+from urllib.parse import quote_from_bytes, unquote_plus, unquote_to_bytes
 
 __all__ = ["BASE64", "MEDIA", "MIN_CHARS", "TEXT", "File", "file_of", "octets_of", "readings_of", "text_of"]
 
@@ -44,6 +44,8 @@ _URL = re.compile(
     re.IGNORECASE,
 )
 """A data URL in base64, or in percents, until its content."""
+_NOTES = re.compile(r";(?!\s*(?:charset=[\w-]{1,32}\s*[;,]|base64\s*,))[^;,]*", re.IGNORECASE)
+"""Parameters of a data URL that do not say how to read it."""
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _HEXADECIMAL = re.compile(r"\s*+(?:0x)?(?:[0-9A-Fa-f]{2}\s*+)++")
 _NOT_UTF8 = re.compile("[\ufffd\x01-\x08\x0e-\x1f]+")
@@ -99,11 +101,12 @@ def file_of(value: str | bytes, said: str | None) -> File | None:
     if isinstance(value, bytes):
         return _made(value, said or "", said is not None, bytes.decode)._replace(written=str)
     url = _URL.match(value)
-    body, head = (value[url.end() :], url[0]) if url else (value, "")
+    body, head = (value[url.end() :], _NOTES.sub("", url[0])) if url else (value, "")
+    notes = tuple(filter(None, [unquote_plus("".join(_NOTES.findall(url[0])))])) if url else ()
     said = (url[1] or url[3] or "").strip().lower() if url and said not in MEDIA else said
     if url and not url[2]:
         found = _made(unquote_to_bytes(body), said or "", True, lambda data: head + quote_from_bytes(data))
-        return found._replace(plain=True)
+        return found._replace(plain=True, texts=found.texts + notes)
     exact = BASE64.fullmatch(body) is not None
     if said is None and (len(value) < MIN_CHARS or not (exact or _HEXADECIMAL.fullmatch(body))):
         return None
@@ -115,7 +118,8 @@ def file_of(value: str | bytes, said: str | None) -> File | None:
     if said is None and found.kind != TEXT and len(value) < LONG:
         return None
     named = said is not None and found.kind == TEXT
-    return found._replace(plain=not exact or (said is None and len(value) < LONG), named=named)
+    plain = not exact or (said is None and len(value) < LONG)
+    return found._replace(plain=plain, named=named, texts=found.texts + notes)
 
 
 def octets_of(encoded: str) -> bytes:

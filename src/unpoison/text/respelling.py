@@ -70,8 +70,11 @@ DIGITS = dict(zip(map(ord, "0134578@$!|"), "oieastbasil"))
 DISGUISED = re.compile(r"(?<![^\s\"'(\[])(?=[^\s0-9@$!|]{0,24}[013-578@$!|])[\w@$!|]{1,24}(?![\w@$|])")
 
 HUMPS = re.compile(r"(?<![^\W_])[A-Za-z](?:[a-z]{0,23}[A-Z]){3,}[a-z]{0,23}(?![^\W_])")
-HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-"""The boundary of words that are written without spaces."""
+HUMP = re.compile(r"(?<=[a-z])[A-Z]+(?![a-z])|(?<=[A-Za-z])[A-Z](?=[a-z])")
+"""The capitals with which a word begins that is written without a space before it."""
+
+PROSE = 3
+"""If one in this number of such words is a function word, they are a sentence and no name or title."""
 
 BREAK = re.compile(rf"(?<={LETTER})-\n(?={LETTER})")
 JOINT = re.compile(rf"(?<={LETTER})(?:[^\w\s]{{1,3}}|_{{1,3}})(?={LETTER})")
@@ -193,7 +196,7 @@ def _respell_stretch(block: str) -> tuple[str, list[Region], float]:
         if len(worn) >= ACCENTS * words:
             put([(*m.span(), normalize("NFD", m[0])[0]) for m in worn])
     put(_restore_letters(text, words))
-    put([(*hump.span(), " ") for m in HUMPS.finditer(text) for hump in HUMP.finditer(text, *m.span())])
+    put([change for name in HUMPS.finditer(text) for change in _word_gaps(name)])
     put([(*m.span(), "") for m in BREAK.finditer(text)])
     joints = list(JOINT.finditer(text))
     if len(joints) >= max(MIN_MARKS, words / DENSE):
@@ -236,6 +239,14 @@ def _restore_letters(text: str, words: int) -> list[Change]:
         if letters < len(core) and plain.isalpha() and (dense or (letters and plain in KNOWN)):
             changes.append((start, start + len(core), plain))
     return changes
+
+
+def _word_gaps(name: re.Match[str]) -> list[Change]:
+    """Spaces between words that are written without; a capital inside a sentence would make it a title."""
+    words = HUMP.sub(r" \g<0>", name[0]).lower().split()
+    lower = PROSE * sum(word in ENGLISH_318 for word in words) >= len(words)
+    humps = HUMP.finditer(name.string, *name.span())
+    return [(*hump.span(), " " + (hump[0].lower() if lower and len(hump[0]) == 1 else hump[0])) for hump in humps]
 
 
 def _gaps(chain: re.Match[str]) -> list[Change]:

@@ -370,16 +370,12 @@ def _mates(
     mates: dict[int, list[int]] = {}
     for n, row in zip(rows, shares.tolist(), strict=True):
         near = sorted((-share, known[o].stems, o) for share, o in zip(row, others) if share > 0 and o != n)
-        own = [o for _, _, o in near if _differ(known[n], known[o])]
+        near_of = {o: known[o] for _, _, o in near}  # each has a name or number of its own
+        own = [o for o, one in near_of.items() if one.values - known[n].every and known[n].values - one.every]
         different = 1 + len({known[o].values for o in own})
         if different >= least and not _same_subject([known[n], *(known[o] for o in own)], asked):
             mates[n] = own[:COMPARED]
     return mates
-
-
-def _differ(one: RecordText, other: RecordText) -> bool:
-    """Whether each has a name or number that the other does not have."""
-    return bool(one.values - other.every) and bool(other.values - one.every)
 
 
 def _same_subject(group: Sequence[RecordText], asked: frozenset[int]) -> bool:
