@@ -22,13 +22,18 @@ def made():
 
 
 @pytest.fixture
-def pieces(made):
+def pieces(made, tokenizer):
+    return made.Pieces(tokenizer)
+
+
+@pytest.fixture
+def tokenizer():
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = {word: number for number, word in enumerate(["[UNK]", *sorted(set(f"{ORDER} {HONEST}".split()))])}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return made.Pieces(tokenizer)
+    return tokenizer
 
 
 @pytest.fixture
@@ -104,11 +109,22 @@ def test_texts_are_read_most_in_the_pass_that_they_were_written_for(pieces):
 
     carrier = Text(" ".join([HONEST] * 4), injection=False, kind="", family="a", source="clean", near=False)
     old = Text(ORDER, injection=True, kind="written", family="b", source="wordings_east")
+    names = ("covert", "manuals", "acts", "twins")
     counts = [
         [sum(1 in window.labels for window in pass_windows([carrier, order], pieces, 0, shares)) for shares in PASSES]
-        for order in (old, *(old._replace(source=f"wordings_{name}") for name in ("covert", "manuals", "acts")))
+        for order in (old, *(old._replace(source=f"wordings_{name}") for name in names))
     ]
-    assert counts == [[3, 1, 1, 1, 1], [3, 4, 1, 1, 1], [3, 1, 1, 3, 1], [3, 1, 1, 1, 3]]
+    newest = [(0, 0), (1, 4), (3, 3), (4, 3), (5, 3)]  # the pass, and how often it reads them
+    assert counts == [[3, *(times if i == number else 1 for i in range(1, 6))] for number, times in newest]
+
+
+def test_any_part_of_an_honest_document_is_read(pieces):
+    from benchmarks.training.injection_texts import Text
+    from benchmarks.training.train_injections import PASSES, pass_windows
+
+    document = Text(" ".join(f"{HONEST[:-1]} {n}." for n in range(40)), False, "written", "b", "wordings_twins")
+    found = [tuple(pass_windows([document], pieces, seed, PASSES[5])[0].ids[:12]) for seed in range(12)]
+    assert len(set(found)) > 3
 
 
 def test_a_pass_that_trains_more_layers_goes_on_from_the_uppermost_ones(tmp_path, monkeypatch):
@@ -140,19 +156,33 @@ def test_a_pass_that_trains_more_layers_goes_on_from_the_uppermost_ones(tmp_path
     assert upper.head.bias.item() == 98
 
 
-def test_the_first_look_in_numpy_is_the_one_that_was_fitted(made, tmp_path):
+def test_a_disguised_order_is_learnt_from_and_nothing_honest_is_disguised(tokenizer):
+    from benchmarks.training.injection_first_look import DISGUISED, Group, disguised
+
+    order = np.array(tokenizer.encode(ORDER, add_special_tokens=False).ids)
+    found = disguised([*[Group([order], True)] * 20, *[Group([order[:2]], False)] * 20], tokenizer, Random(0))
+    assert len(found) == int(20 * DISGUISED)
+    assert all(group.order for group in found)
+    assert any(group.sentences[0].tolist() != order.tolist() for group in found)
+
+
+def test_the_first_look_in_numpy_is_the_one_that_was_fitted(made, tokenizer, tmp_path):
     import torch
 
-    from benchmarks.quality.injection_model import look_at
     from benchmarks.training.injection_first_look import save, train_first_look
+    from unpoison.injections.model import first_odds
 
     orders = [made.Window([1, 2, n], [3], [made.ORDER], 1.0) for n in range(4, 40)]
     honest = [made.Window([3, n, n + 1], [3], [made.HONEST], 1.0) for n in range(4, 40)]
-    look = train_first_look([*orders, *honest], [np.array([3, 3, n]) for n in range(4, 40)], torch.randn(50, 32))
+    more = [np.array([3, 3, n]) for n in range(4, 40)]
+    look = train_first_look([*orders, *honest], more, torch.randn(50, 32), tokenizer)
     save(look, tmp_path / "look.npz")
     with np.load(tmp_path / "look.npz") as arrays:
         tables = {name: arrays[name] for name in arrays.files}
-    for ids in ([1, 2, 7], [3, 4, 5], [9]):
-        with torch.inference_mode():
-            expected = look([np.array(ids)]).item()
-        assert look_at(tables, ids) == pytest.approx(expected, abs=0.05)
+    alone = [np.array(ids) for ids in ([1, 2, 7], [3, 4, 5], [9], [1, 2] * 40)]
+    many = alone * 70  # more than are seen at once, and than one product takes
+    with torch.inference_mode():
+        expected = look(alone).numpy()
+    assert first_odds(tables, alone) == pytest.approx(expected, abs=0.05)
+    assert first_odds(tables, many) == pytest.approx(np.tile(first_odds(tables, alone), 70), abs=1e-5)
+    assert len(first_odds(tables, [])) == 0

@@ -24,7 +24,7 @@ ELSEWHERE = (
     ("**Lies, with a source history**: attack success of three published lies from new domains",
      "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
     ("**Prompt injections** still read alone, in a document: textbook; held-out first tries. Ordinary text touched",
-     "0, 3; 16, 16. 0.16", "30; 100; 1,915",
+     "0, 0; 18, 20. 0.10", "30; 100; 1,915",
      "[injections](https://github.com/unpoison/unpoison/blob/main/docs/injections.md#figures)"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""

@@ -14,7 +14,7 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -26,6 +26,7 @@ from tokenizers import Tokenizer
 
 from benchmarks.data_option import evaluation_folder
 from benchmarks.training.injection_texts import CODES, Text, measured_texts
+from unpoison.injections.model import first_odds
 from unpoison.text.canonical import canonical
 from unpoison.text.sentences import sentences
 
@@ -53,16 +54,6 @@ class Judged(NamedTuple):
     end: int
     odds: float
     look: float
-
-
-def look_at(tables: Mapping[str, NDArray[Any]], ids: Sequence[int]) -> float:
-    """The log-odds of the first look at a sentence."""
-    row = np.array(ids)
-    pairs = (row[:-1] * 1_000_003 + row[1:]) % len(tables["pairs"])
-    first = tables["pieces"][row].mean(0) * tables["pieces_scale"]
-    second = tables["pairs"][pairs].mean(0) * tables["pairs_scale"] if len(pairs) else np.zeros_like(first)
-    hidden = np.maximum(tables["hidden_weight"] @ np.concatenate([first, second]) + tables["hidden_bias"], 0)
-    return float((tables["last_weight"] @ hidden + tables["last_bias"])[0])
 
 
 class Judge:
@@ -116,7 +107,8 @@ class Judge:
         for window in self.windows(parts) if parts else ():
             inside = [parts[i] for i in window]
             odds = self.odds([ids for _, _, ids in inside])
-            found += [Judged(s, e, value, look_at(self._look, ids)) for (s, e, ids), value in zip(inside, odds)]
+            looks = first_odds(self._look, [np.array(ids) for _, _, ids in inside]).tolist()
+            found += [Judged(s, e, value, look) for (s, e, _), value, look in zip(inside, odds, looks)]
         return found
 
     def worst(self, text: str, place: tuple[int, int] | None = None) -> tuple[float, float]:
@@ -269,7 +261,7 @@ def times(folder: Path) -> None:
         window = 100 * (time.perf_counter() - began)
         began = time.perf_counter()
         for _ in range(10):
-            [look_at(judge._look, part) for _, _, part in judge.parts(". ".join(words))]
+            first_odds(judge._look, [np.array(part) for _, _, part in judge.parts(". ".join(words))])
         print(f"{threads} threads: window of {len(flat[0]) + 2} pieces {window:.1f} ms; "
               f"first look at 100 words {100 * (time.perf_counter() - began):.2f} ms")  # fmt: skip
 

@@ -13,6 +13,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,23 +33,31 @@ from unpoison.text.sentences import sentences
 FILES = ("model.onnx", "tokenizer.json", "first_look.npz")
 
 
+class Mean(NamedTuple):
+    """A checkpoint with which the weights are averaged, and what share the new ones have."""
+
+    checkpoint: Path
+    share: float
+
+
 def export(
-    folder: Path, work: Path, earlier: Sequence[Path], output: Path, threshold: float, look: float, mean: Path | None
+    folder: Path, work: Path, earlier: Sequence[Path], output: Path, threshold: float, look: float, mean: Mean | None
 ) -> None:
     """Write all files of the package; the first look learns from the windows of earlier passes too."""
     output.mkdir(parents=True, exist_ok=True)
     learnt = torch.load(work / "checkpoint.pt", weights_only=True)["upper"]
     upper = Upper(work / "body.pt", trained_layers(learnt))
     if mean:
-        upper.load_earlier(torch.load(mean, weights_only=True)["upper"])
-        learnt = {name: (value + learnt[name]) / 2 for name, value in upper.state_dict().items()}
+        upper.load_earlier(torch.load(mean.checkpoint, weights_only=True)["upper"])
+        learnt = {name: value.lerp(learnt[name], mean.share) for name, value in upper.state_dict().items()}
     upper.load_state_dict(learnt)
     network = InjectionNetwork(Lower(work / "body.pt", LAYERS - trained_layers(learnt)), upper).eval()
     write_graph(network, INPUTS[:1], ("logits",), output / FILES[0], batch=1)
     shutil.copyfile(work / FILES[1], output / FILES[1])
     words = torch.load(work / "body.pt", weights_only=True)["embeddings.word_embeddings.weight"]
     read = [window for one in (*earlier, work) for window in planned(one)]
-    save(train_first_look(read, honest_sentences(folder, work), words), output / FILES[2])
+    tokenizer = Tokenizer.from_file(str(work / FILES[1]))
+    save(train_first_look(read, honest_sentences(folder, work), words, tokenizer), output / FILES[2])
     settings = {
         "threshold": threshold, "first_look": look, "window": WINDOW, "part": PART,
         "sha256": {name: hashlib.sha256((output / name).read_bytes()).hexdigest() for name in FILES},
@@ -83,11 +92,12 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--earlier", type=Path, nargs="*", default=[], help="what WORK was in earlier passes")
     parser.add_argument("--mean", type=Path, help="a checkpoint with which the weights are averaged")
+    parser.add_argument("--share", type=float, default=0.5, help="of the new weights in that mean")
     parser.add_argument("--threshold", type=float, default=1.5, help="log-odds from which on a sentence is an order")
     parser.add_argument("--look", type=float, default=-3.5, help="log-odds of the first look from which on it is read")
     options = parser.parse_args()
     torch.set_num_threads(2)
-    look, mean = options.look, options.mean
+    look, mean = options.look, Mean(options.mean, options.share) if options.mean else None
     export(options.folder, options.work, options.earlier, options.output, options.threshold, look, mean)
 
 

@@ -7,16 +7,18 @@ r"""Train the transformer that judges prompt injections in any language.
         --minutes 14
     python -m benchmarks train_injections evaluation-data WORK5 --pass 5 --after src/unpoison/data/injection_model \
         --minutes 45
-    python -m benchmarks export_injections evaluation-data WORK5 FOLDER --earlier WORK WORK2 WORK3 WORK4 \
-        --mean WORK5/shipped.pt
+    python -m benchmarks train_injections evaluation-data WORK6 --pass 6 --after src/unpoison/data/injection_model \
+        --minutes 50
+    python -m benchmarks export_injections evaluation-data WORK6 FOLDER --earlier WORK WORK2 WORK3 WORK4 WORK5 \
+        --mean WORK6/shipped.pt --share 0.75 --threshold 2.7 --look -3.5
 
-Multilingual-e5-small with its vocabulary pruned and its lower layers frozen reads windows of whole sentences; the upper
-layers, four and in the last pass six, and a linear head are trained, and the log-odds that a sentence belongs to an
-order to a machine are the mean over its pieces. A pass reads every order and look-alike in several places, and ordinary
-text at random ones. The frozen layers run as the int8 graph that is shipped, so that the upper ones learn what they
-will be given. A run that was stopped goes on from the last checkpoint in its folder. The first pass takes some 70
-minutes of two cores, the second 35. Where the folder of a pass is lost, an exported model is as good a start, and
-`--minutes 0` writes the windows again, which the first look needs.
+Multilingual-e5-small with its vocabulary pruned and its lower layers frozen reads windows of whole sentences; the
+upper layers, at first four and from the fifth pass on six, and a linear head are trained. The log-odds that a sentence
+belongs to an order to a machine are the mean over its pieces. A pass reads every order and look-alike in several
+places, and ordinary text and honest documents at random ones. The frozen layers run as the int8 graph that is shipped,
+so that the upper ones learn what they will be given. A run that was stopped goes on from the last checkpoint in its
+folder. The first pass takes some 70 minutes of two cores, the second 35. Where the folder of a pass is lost, an
+exported model is as good a start, and `--minutes 0` writes the windows again, which the first look needs.
 """
 
 from __future__ import annotations
@@ -107,8 +109,13 @@ PASSES = (
         files=("wordings_acts", "wordings_answers", "wordings_silence", "wordings_dress", "wordings_output",
                "wordings_tongues"),
     ),
+    Shares(
+        written=1, newest=3, own=0.2, passages=0.4, languages=1, rate=1.5e-4, trained=6,
+        files=("wordings_letters", "wordings_rules", "wordings_programs", "wordings_models", "wordings_twins",
+               "wordings_thirty"),
+    ),
 )  # fmt: skip
-"""The first pass; the second, fourth and fifth, for the newest texts; a third one, so that nothing is forgotten."""
+"""The first pass; a third one, so that nothing is forgotten; all others for the newest texts."""
 
 UNCLEAR, UNRELATED = 0.7, 0.5
 """Weights of published orders whose place is not known, and of plain requests that only their place makes orders."""
@@ -162,7 +169,10 @@ class _Pass:
         if text.kind.startswith("our own"):
             times = int(self._random.random() < self._shares.own)
         for _ in range(times):
-            yield self._placed(text, text.text, 1.0 if text.injection else NEAR)
+            if len(text.text) > SHORT and not text.injection:  # a document of its own, of which any part is honest
+                yield ordinary(text.text, NEAR, self._pieces, self._random)
+            else:
+                yield self._placed(text, text.text, 1.0 if text.injection else NEAR)
 
     def _look_alike(self, text: Text) -> Iterator[Window | None]:
         for _ in range(1 + (len(text.text) > LONG)):
@@ -343,7 +353,7 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("work", type=Path, help="where checkpoints go")
     parser.add_argument("--minutes", type=float, default=240, help="the most that it may take")
-    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the five passes")
+    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the six passes")
     parser.add_argument("--after", type=Path, help="the checkpoint of the pass before, or an exported model")
     options = parser.parse_args()
     torch.set_num_threads(2)

@@ -59,18 +59,20 @@ def write(folder: Path) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(folder / FILES[1]))
     (folder / FILES[0]).write_bytes(b"graph")
-    pieces = np.zeros((len(WORDS), 16), np.int8)
+    pieces = np.zeros((len(WORDS) + 1, 16), np.int8)
     pieces[[ORDER, DOUBT], 0] = 100
     last = np.zeros((1, 24), np.float32)
     last[0, 0] = 1
-    hidden = np.zeros((24, 32), np.float32)
-    hidden[0, 0] = 1
+    filters = np.zeros((8, 3 * 16), np.float32)
+    filters[0, 16] = 1  # the piece in the middle
+    hidden = np.zeros((24, 16), np.float32)
+    hidden[0, 8] = 1  # the mean of the first filter
     np.savez(
         folder / FILES[2],
         pieces=pieces,
         pieces_scale=np.ones(16, np.float32),
-        pairs=np.zeros((64, 16), np.int8),
-        pairs_scale=np.ones(16, np.float32),
+        filters_weight=filters,
+        filters_bias=np.zeros(8, np.float32),
         hidden_weight=hidden,
         hidden_bias=np.zeros(24, np.float32),
         last_weight=last,

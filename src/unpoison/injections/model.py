@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from io import BytesIO
-from itertools import pairwise
+from itertools import pairwise, product
 from math import ceil
 from pathlib import Path
 from threading import Lock
@@ -45,8 +45,8 @@ SWITCH = "UNPOISON_INJECTION_MODEL"
 FIRST, LAST = 0, 2
 """The marks around a window."""
 
-HASH = 1_000_003
-"""Multiplies the first of two neighbouring pieces, to find their row in the table of pairs."""
+AT_ONCE, STRIP = 256, 128
+"""Sentences that the first look sees together, and pieces in one product: more of them wake a second thread."""
 
 DOUBT = -2.0
 """The log-odds above the threshold from which a sentence that was read alone is read in its surroundings too."""
@@ -137,7 +137,7 @@ class InjectionModel:
             ModelError: The model failed, or made a value that is not finite.
         """
         parts = self._parts(texts)
-        first = self._first_odds([part.ids for part in parts]) - self._first_look
+        first = first_odds(self._tables, [part.ids for part in parts]) - self._first_look
         bounds = list(_texts_of(parts))
         places = [(i, i + 1) for low, high in bounds for i in _highest(first, 0.0, low, high, MAX_SENTENCES)]
         alone = self._read(parts, places)
@@ -169,22 +169,6 @@ class InjectionModel:
             ends = [*begins[1:], end]
             parts += [_Part(n, *place, own, value, greets) for place, own in zip(zip(begins, ends), pieces)]
         return parts
-
-    def _first_odds(self, sentences: Sequence[Numbers]) -> NDArray[np.float64]:
-        """The log-odds of the first look, shape (n,)."""
-        if not sentences:
-            return np.zeros(0)
-        tables, size = self._tables, np.array([len(ids) for ids in sentences])
-        ids, begin = np.concatenate(sentences), np.cumsum(size) - size
-        pieces = np.add.reduceat(tables["pieces"][ids].astype(np.float32), begin) / size[:, None]
-        last = np.zeros(len(ids), bool)
-        last[begin + size - 1] = True
-        pairs = tables["pairs"][(ids * HASH + np.roll(ids, -1)) % len(tables["pairs"])].astype(np.float32)
-        pairs[last] = 0
-        pairs = np.add.reduceat(pairs, begin) / np.maximum(size - 1, 1)[:, None]
-        seen = np.concatenate([pieces * tables["pieces_scale"], pairs * tables["pairs_scale"]], axis=1)
-        hidden = np.maximum(seen @ tables["hidden_weight"].T + tables["hidden_bias"], 0)
-        return np.asarray(hidden @ tables["last_weight"][0] + tables["last_bias"][0], float)
 
     def _read(self, parts: Sequence[_Part], spans: Sequence[Region]) -> NDArray[np.float64]:
         """The log-odds of all parts in these windows, minus infinity outside them; of two windows the higher ones."""
@@ -245,6 +229,34 @@ class InjectionModel:
         size = np.array([len(part.ids) for part in parts])
         odds: NDArray[np.float64] = np.add.reduceat(logits, np.cumsum(size) - size) / size - self._threshold
         return odds
+
+
+def first_odds(tables: Mapping[str, NDArray[Any]], sentences: Sequence[Numbers]) -> NDArray[np.float64]:
+    """The log-odds of the first look at n sentences, shape (n,); each has at least one piece.
+
+    Filters see a few neighbouring pieces at a time; the highest and the mean of what each finds go through a layer.
+    """
+    odds = [np.zeros(0)]
+    for some in (sentences[low : low + AT_ONCE] for low in range(0, len(sentences), AT_ONCE)):
+        size, found = np.array([len(ids) for ids in some]), _filtered(tables, some)
+        begin = np.cumsum(size) - size
+        seen = np.hstack([np.maximum.reduceat(found, begin), np.add.reduceat(found, begin) / size[:, None]])
+        hidden = np.maximum(seen @ tables["hidden_weight"].T + tables["hidden_bias"], 0)
+        odds.append(hidden @ tables["last_weight"][0] + tables["last_bias"][0])
+    return np.concatenate(odds)
+
+
+def _filtered(tables: Mapping[str, NDArray[Any]], sentences: Sequence[Numbers]) -> NDArray[np.float32]:
+    """What the filters find around each piece, shape (pieces, filters); the table's last row parts two sentences."""
+    filters = tables["filters_weight"].T.reshape(-1, tables["pieces"].shape[1], len(tables["filters_bias"]))
+    blank = np.full(len(filters) // 2, len(tables["pieces"]) - 1)
+    ids = np.concatenate([blank, *(part for sentence in sentences for part in (sentence, blank))])
+    rows = tables["pieces"][ids] * tables["pieces_scale"]
+    found = np.zeros((len(ids) - 2 * len(blank), filters.shape[2]), np.float32)
+    for low, (k, one) in product(range(0, len(found), STRIP), enumerate(filters)):
+        found[low : low + STRIP] += rows[low + k : low + k + STRIP][: len(found) - low] @ one
+    inside = ids[len(blank) : len(blank) + len(found)] != blank[0]
+    return np.asarray(np.maximum(found[inside] + tables["filters_bias"], 0), np.float32)
 
 
 def _hash(parts: Sequence[_Part]) -> bytes:
