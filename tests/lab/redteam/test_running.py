@@ -74,7 +74,7 @@ def test_killed_at_random_moments_and_cleaned_the_index_is_byte_for_byte_what_it
 
 @pytest.mark.parametrize("mode", ["busy", "slow-index", "stream-chat"])
 def test_difficult_neighbours_are_measured_and_left_as_they_were(stand_in, tmp_path, mode, monkeypatch):
-    monkeypatch.setattr("unpoison_lab.redteam.targets.FIRST_PAUSE", 0.02)
+    monkeypatch.setattr("unpoison_lab.redteam.pace.FIRST_PAUSE", 0.02)
     system = stand_in(mode)
     before = system.index
     patient: dict[str, Any] = {"wait": {"seconds": 60, "every": 0.05}, "limits": {"retries": 8}}
