@@ -8,9 +8,9 @@ r"""Train the transformer that judges prompt injections in any language.
     python -m benchmarks train_injections evaluation-data WORK5 --pass 5 --after src/unpoison/data/injection_model \
         --minutes 45
     python -m benchmarks train_injections evaluation-data WORK6 --pass 6 --after src/unpoison/data/injection_model \
-        --minutes 50
+        --minutes 46
     python -m benchmarks export_injections evaluation-data WORK6 FOLDER --earlier WORK WORK2 WORK3 WORK4 WORK5 \
-        --mean WORK6/shipped.pt --share 0.75 --threshold 2.7 --look -4.75
+        --mean WORK6/shipped.pt --share 0.75 --threshold 2.7 --look -4
 
 Multilingual-e5-small with its vocabulary pruned and its lower layers frozen reads windows of whole sentences; the
 upper layers, at first four and from the fifth pass on six, and a linear head are trained. The log-odds that a sentence

@@ -275,18 +275,19 @@ wordings."""
 
 
 def _split(texts: Sequence[tuple[int, str]], threshold: float, between: str = "\n") -> dict[int, _Found]:
-    """The numbered texts that form an injection only together."""
-    found, all_of_them = dict[int, _Found](), texts
+    """The numbered texts that form an injection only together; all of them if it cannot be placed in a few steps."""
+    found, split = dict[int, _Found](), None
     for _ in range(MAX_SPLITS if len(texts) > 1 else 0):
-        texts = [(i, text) for i, text in texts if i not in found]
-        worst, place = DETECTOR(between.join(text for _, text in texts)).worst, 0
+        left, place = [(i, text) for i, text in texts if i not in found], 0
+        worst = DETECTOR(between.join(text for _, text in left)).worst
         if worst.probability < threshold:
             return found
-        for i, text in texts:
+        split = _Found(worst.probability, Reason.of("tool.split"), True)
+        for i, text in left:
             if place < worst.end and worst.start < place + len(text):
-                found[i] = _Found(worst.probability, Reason.of("tool.split"), True)
+                found[i] = split
             place += len(text) + 1
-    return {i: max(found.values()) for i, _ in all_of_them} if found else {}
+    return {i: split for i, _ in texts} if split else {}
 
 
 def _groups(pieces: list[tuple[int, str]]) -> list[list[tuple[int, str]]]:
