@@ -108,7 +108,7 @@ def test_a_server_that_fails_is_a_protocol_error() -> None:
 
 
 def test_what_changed_since_it_was_approved_is_withheld(tmp_path: Path) -> None:
-    from unpoison.agents.mcp_messages import LockFile, identity_of
+    from unpoison.agents.policy import LockFile, identity_of
 
     lock = tmp_path / "tools.lock"
     line = [sys.executable, "-m", "unpoison", "mcp-proxy", "--approve", "--lock", str(lock), "--", *command()]

@@ -191,10 +191,9 @@ class Conversation:
         Those that no result named are free for every tool. Others are free for this tool, if the user approved them.
         """
         for _, kind, value, keys, _ in self._targets(tool, arguments):
-            if self._holder(kind, value, keys) is None:
-                self._vouch("", [(kind, value)])
-            elif approved:
-                self._vouch(tool, [(kind, value)])
+            named = self._holder(kind, value, keys) is not None
+            if approved or not named:
+                self._vouch(tool if named else "", [(kind, value)])
 
     def _targets(self, tool: str, arguments: object) -> Iterator[tuple[str, str, str, list[int], bool]]:
         """Each value of a call that names a target: path, kind, text, keys among results, and whether it is free."""

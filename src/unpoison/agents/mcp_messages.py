@@ -1,8 +1,8 @@
 """Handles each message from an MCP server: screens replies, checks tools, and passes on the rest.
 
-A lock file holds hashes of approved tools; a tool whose description changed after its approval is withheld.
+A tool whose description changed after its approval (`policy.LockFile`) is withheld.
 
-Does no I/O but for that file: `mcp_proxy` transports the messages.
+Does no I/O: `mcp_proxy` transports the messages.
 """
 
 from __future__ import annotations
@@ -10,32 +10,28 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from hashlib import sha256
-from pathlib import Path as FilePath
 from typing import Any
 
-from unpoison.agents.leaves import UNREAD, Path, words_of
+from unpoison.agents.leaves import UNREAD, Path, texts_of, words_of
 from unpoison.agents.mcp_calls import CallGate
-from unpoison.agents.policy import ToolPolicy
-from unpoison.agents.screening import ScreenedResult, ToolCut, screen_tool_result
+from unpoison.agents.policy import DESCRIBING, LockFile, ToolPolicy, look_of
+from unpoison.agents.screening import ScreenedResult, ToolCut, completes, screen_tool_result, together
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason
-from unpoison.errors import InputError, clip
+from unpoison.errors import InputError
 from unpoison.injections import STRONG
 from unpoison.scan.web_page import concealed_texts
-from unpoison.utils.files import write_file
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["LockFile", "McpGate", "identity_of", "look_of", "plain_method", "tool_hash"]
+__all__ = ["McpGate", "plain_method"]
 
 MAX_TOOLS, MAX_TOOL_CHARS = 1_000, 64 * 1024
 """Maximum number of a server's tools, and characters of one definition."""
 
-LOCK_VERSION, MAX_LOCK_BYTES = 1, 16 * 2**20
-DESCRIBING = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-"""The fields of a tool that a model or its host reads."""
+OF_TOOL = ("tools/call", "tasks/result")
+"""Requests that are answered with a tool's result."""
 
 READING_ORDER = ("content", "structuredContent")
 """The order in which hosts show the fields of a tool's result."""
@@ -55,6 +51,9 @@ TOKENS = {
 
 FIXED = {*TOKENS, "mimeType", "uri", "uriTemplate", "audience", "protocolVersion", "nextCursor"}
 """Fields that a host cannot read after a change: a finding there blocks the whole result."""
+
+SILENT = {*FIXED, "level", "logger", "name"}
+"""Fields between texts that nobody reads with the texts of the next message."""
 
 FLAG = ToolPolicy({"*": {"action": "flag", "threshold": STRONG}})
 """For tool definitions, which speak to a model by nature: a tool is withheld for strong evidence."""
@@ -96,6 +95,7 @@ class McpGate:
         self.withheld: dict[str, Reason] = {}
         self.choices: dict[str, frozenset[str]] = {}
         self._looks: set[str] = set()
+        self._said = ""
 
     def refuse_call(self, message: Mapping[str, Any]) -> str | None:
         """The reason to refuse a request of the host; None to forward it."""
@@ -147,6 +147,20 @@ class McpGate:
             return None
         return notice if screened.value is params else {**notice, "params": screened.value}
 
+    def in_sequence(self, method: str, params: Mapping[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+        """A screened message, which is sent next.
+
+        Raises:
+            InputError: It completes an injection that began in the messages before it.
+        """
+        said = texts_of([message.get(part) for part in ("result", "error", "params")])[0]
+        texts = [leaf.text for leaf in said if not leaf.key and leaf.name not in SILENT]
+        found, end = completes(self._said, texts)
+        if found and self.policy.settings(_name(method, params)).action not in ("keep", "flag"):
+            raise InputError("it completes instructions that began in a message before it, so it is not passed")
+        self._said = end
+        return message
+
     def check_tool(self, tool: Any) -> Reason | None:
         """The reason to withhold a tool from a model; None without a reason."""
         if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str) or not _NAME.fullmatch(name):
@@ -185,13 +199,13 @@ class McpGate:
         tools = result.get("tools")
         if not isinstance(tools, list) or len(tools) + len(self._looks) > MAX_TOOLS:
             raise InputError(f"the server's list of tools is none, or holds more than {MAX_TOOLS:,}")
-        found = {i: reason for i, tool in enumerate(tools) if (reason := self.check_tool(tool)) is not None}
-        if self.lock is None:
-            found |= _halves([None if i in found else tool for i, tool in enumerate(tools)])
+        found = {i: reason for i, tool in enumerate(tools) if (reason := self.check_tool(tool))}
+        said = [(i, str(tool.get("description") or "")) for i, tool in enumerate(tools) if i not in found]
+        found |= {} if self.lock else together(said)
         names = [tool["name"] if isinstance(tool, dict) and isinstance(tool.get("name"), str) else "" for tool in tools]
         self.withheld |= {names[i]: reason for i, reason in found.items()}
         self.tools |= set(names) - set(self.withheld)
-        self.choices |= {names[i]: frozenset(_choices(tool)) for i, tool in enumerate(tools) if i not in found}
+        self.choices |= {names[i]: _choices(tool) for i, tool in enumerate(tools) if i not in found}
         rest = self._screen("tools/list", {key: held for key, held in result.items() if key != "tools"}, {})
         if rest.blocked:
             raise InputError("what stands beside the list of tools cannot be screened")
@@ -203,8 +217,7 @@ class McpGate:
 
     def _result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
         """A result as the host may read it; a tool's result gets a line that reports the removal."""
-        of_tool = method in ("tools/call", "tasks/result")
-        name = str(params.get("name") or method) if of_tool else method
+        of_tool, name = method in OF_TOOL, _name(method, params)
         first = READING_ORDER if of_tool else ()
         screened = self._screen(name, {**{key: result[key] for key in first if key in result}, **result}, params)
         if screened.outcome == "passed":
@@ -239,6 +252,11 @@ class McpGate:
             if of_block and cut.reason.code == "tool.unread":
                 new = _with_text(new, cut.path[1:-1])
         return replace(screened, value=new)
+
+
+def _name(method: str, params: Mapping[str, Any]) -> str:
+    """The name by which a policy has settings for a message."""
+    return str(params.get("name") or method) if method in OF_TOOL else method
 
 
 def _envelope(message: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -296,15 +314,10 @@ class _Opaque:
         return len(path) == 1 and key in self._opaque
 
 
-def _choices(tool: Any) -> Iterator[str]:
+def _choices(tool: Mapping[str, Any]) -> frozenset[str]:
     """The texts that the schema of a tool's results lists as possible values."""
-    stack = [tool.get("outputSchema")]
-    while stack:
-        here = stack.pop()
-        if isinstance(here, dict):
-            listed = [*(here["enum"] if isinstance(here.get("enum"), list) else ()), here.get("const")]
-            yield from (choice for choice in listed if isinstance(choice, str))
-        stack += here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
+    leaves = texts_of(tool.get("outputSchema"))[0]
+    return frozenset(leaf.text for leaf in leaves if leaf.path[-2:-1] == ("enum",) or leaf.path[-1:] == ("const",))
 
 
 def _suspicion(value: Any) -> Reason | None:
@@ -313,86 +326,8 @@ def _suspicion(value: Any) -> Reason | None:
     return None if screened.outcome == "passed" else screened.reason
 
 
-def _halves(tools: list[Any]) -> dict[int, Reason]:
-    """Tools whose descriptions form an injection only together, by position."""
-    said = [str(tool.get("description") or "") if isinstance(tool, dict) else "" for tool in tools]
-    screened = screen_tool_result("tools/list", said, policy=FLAG)
-    if screened.blocked:
-        raise InputError("the descriptions of the server's tools are too long to be screened")
-    return {int(cut.path[0]): cut.reason for cut in screened.cuts if cut.reason.code == "tool.split"}
-
-
 def plain_method(method: str) -> bool:
     """Whether a method's name is a plain name, not a sentence for a model."""
     return _METHOD.fullmatch(method) is not None and all(
         _suspicion(words_of(part)) is None for part in method.split("/")
     )
-
-
-def identity_of(address: str | Sequence[str]) -> str:
-    """A hash of a server's command line or URL; neither is stored, because both may contain secrets."""
-    return _hash(address)
-
-
-def tool_hash(identity: str, tool: Mapping[str, Any]) -> str:
-    """A hash of a tool's description and schemas, and of its server."""
-    return _hash([identity, {name: tool[name] for name in DESCRIBING if name in tool}])
-
-
-LOOKING_ALIKE = str.maketrans("0135i|", "olesll", "-_./")
-
-
-def look_of(name: str) -> str:
-    """A name with look-alike characters and separators unified, so that confusable names are equal."""
-    return name.casefold().translate(LOOKING_ALIKE).replace("rn", "m").replace("vv", "w")
-
-
-def _hash(value: object) -> str:
-    written = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return f"sha256:{sha256(written.encode()).hexdigest()}"
-
-
-class LockFile:
-    """A file of approved tools, by server.
-
-    Args:
-        path: The file; a missing file approves nothing.
-
-    Attributes:
-        servers: Identity of a server -> name of an approved tool -> its hash.
-
-    Raises:
-        InputError: The file is not a lock file.
-    """
-
-    def __init__(self, path: FilePath) -> None:
-        self.path = path
-        self.servers: dict[str, dict[str, str]] = {}
-        try:
-            with path.open("rb") as file:
-                data = json.loads(file.read(MAX_LOCK_BYTES))
-            self.servers = {str(name): dict(own["tools"]) for name, own in data["servers"].items()}
-            if data["version"] != LOCK_VERSION:
-                raise ValueError
-        except FileNotFoundError:
-            return
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise InputError(
-                f"{clip(str(path))} is no lock file of this version; make one with 'unpoison mcp-proxy --approve'"
-            ) from None
-
-    def approved(self, identity: str, tool: Mapping[str, Any]) -> bool | None:
-        """Whether a tool equals the approved one; None if no tool of that name was approved."""
-        own = self.servers.get(identity, {}).get(str(tool.get("name")))
-        return None if own is None else own == tool_hash(identity, tool)
-
-    def approve(self, identity: str, tools: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the approved tools of a server, and write the file atomically."""
-        self.servers[identity] = {str(tool["name"]): tool_hash(identity, tool) for tool in tools}
-        servers = {name: {"tools": own} for name, own in self.servers.items()}
-        written = json.dumps({"version": LOCK_VERSION, "servers": servers}, indent=2) + "\n"
-        write_file(self.path, [written.encode()])
-
-    def others(self, identity: str) -> frozenset[str]:
-        """The unified names of the approved tools of all other servers."""
-        return frozenset(look_of(name) for other, own in self.servers.items() if other != identity for name in own)

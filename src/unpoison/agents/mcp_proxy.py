@@ -109,7 +109,7 @@ class Proxy:
         self._unread = 0.0
         self._paused: float | None = None
         self._bad = 0
-        self._turn, self._in_turn = asyncio.Lock(), asyncio.Lock()
+        self._turn, self._in_turn, self._sequence = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
 
     async def from_host(self, line: bytes | TooLong) -> None:
         """Forward a message of the host, and record its requests."""
@@ -163,9 +163,7 @@ class Proxy:
 
     async def _cancel(self, params: object) -> None:
         """Forget a request that the host no longer waits for."""
-        key = key_of(params.get("requestId")) if isinstance(params, dict) else None
-        if key is None:
-            return
+        key = key_of(params.get("requestId") if isinstance(params, dict) else None)
         if (withdrawn := self.gate.calls.cancel(key)) is not None:
             await self._reply(withdrawn)
         if self._pending.pop(key, None) is not None:
@@ -256,8 +254,10 @@ class Proxy:
             new = await self._screen(value, work)
         if before is not None and not before.done():
             await asyncio.wait([before])
-        if new is not None:
-            await self._send(line if new is value and message.plain else dump(new))
+        async with self._sequence:  # judged in the order in which they are sent
+            new = new and await self._screen(value, partial(gate.in_sequence, method, params, new))
+            if new is not None:
+                await self._send(line if new is value and message.plain else dump(new))
 
     async def _screen(
         self, value: Mapping[str, Any], work: Callable[[], dict[str, Any] | None]

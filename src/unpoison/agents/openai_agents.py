@@ -101,9 +101,7 @@ class _CallGate:
         if key not in self._runs:
             made = self._asked.get(call)
             if made is None:
-                own = (
-                    context.turn_input if context.tool_input is None else []
-                )  # the input of a nested agent is a model's
+                own = context.turn_input if context.tool_input is None else []  # a nested agent's is a model's
                 made = replay(self.policy, _events(own), asks=False)
                 made.full = bool(context._approvals)  # it goes on after a refusal, and what its results named is lost
             self._runs[key] = made

@@ -1,19 +1,26 @@
-"""Policies for the results of tools."""
+"""What the user decided about tools: how their results are treated, and which were approved.
+
+A lock file holds hashes of the approved tools, by server.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from unpoison.errors import OptionError, UnknownNameError, clip
+from unpoison.errors import InputError, OptionError, UnknownNameError, clip
 from unpoison.injections import THRESHOLD
 from unpoison.sources.sources import Sources
 from unpoison.sources.trust import Level, trust
 from unpoison.utils.checks import among, within
+from unpoison.utils.files import write_file
 
-__all__ = ["ToolPolicy", "ToolSettings"]
+__all__ = ["DESCRIBING", "LockFile", "ToolPolicy", "ToolSettings", "identity_of", "look_of", "tool_hash"]
 
 Action = Literal["redact", "block", "flag", "keep"]
 """Action on a prompt injection: cut its sentences, block the whole result, only report it, or do not look.
@@ -28,6 +35,11 @@ Standing = tuple[str | None, Level, float]
 
 MAX_TOOLS = 10_000
 """Entries of a policy."""
+
+LOCK_VERSION, MAX_LOCK_BYTES = 1, 16 * 2**20
+
+DESCRIBING = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+"""The fields of a tool that a model or its host reads."""
 
 _ARGUMENT = re.compile(r"\{(\w{1,64})\}")
 
@@ -153,3 +165,72 @@ def _settings(name: str, own: object, default: ToolSettings) -> ToolSettings:
         return replace(default, **own)
     except (OptionError, TypeError) as error:
         raise OptionError(f"tools.{name}: {error}") from None
+
+
+def identity_of(address: str | Sequence[str]) -> str:
+    """A hash of a server's command line or URL; neither is stored, because both may contain secrets."""
+    return _hash(address)
+
+
+def tool_hash(identity: str, tool: Mapping[str, Any]) -> str:
+    """A hash of a tool's description and schemas, and of its server."""
+    return _hash([identity, {name: tool[name] for name in DESCRIBING if name in tool}])
+
+
+LOOKING_ALIKE = str.maketrans("0135i|", "olesll", "-_./")
+
+
+def look_of(name: str) -> str:
+    """A name with look-alike characters and separators unified, so that confusable names are equal."""
+    return name.casefold().translate(LOOKING_ALIKE).replace("rn", "m").replace("vv", "w")
+
+
+def _hash(value: object) -> str:
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{sha256(written.encode()).hexdigest()}"
+
+
+class LockFile:
+    """A file of approved tools, by server.
+
+    Args:
+        path: The file; a missing file approves nothing.
+
+    Attributes:
+        servers: Identity of a server -> name of an approved tool -> its hash.
+
+    Raises:
+        InputError: The file is not a lock file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.servers: dict[str, dict[str, str]] = {}
+        try:
+            with path.open("rb") as file:
+                data = json.loads(file.read(MAX_LOCK_BYTES))
+            self.servers = {str(name): dict(own["tools"]) for name, own in data["servers"].items()}
+            if data["version"] != LOCK_VERSION:
+                raise ValueError
+        except FileNotFoundError:
+            return
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InputError(
+                f"{clip(str(path))} is no lock file of this version; make one with 'unpoison mcp-proxy --approve'"
+            ) from None
+
+    def approved(self, identity: str, tool: Mapping[str, Any]) -> bool | None:
+        """Whether a tool equals the approved one; None if no tool of that name was approved."""
+        own = self.servers.get(identity, {}).get(str(tool.get("name")))
+        return None if own is None else own == tool_hash(identity, tool)
+
+    def approve(self, identity: str, tools: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the approved tools of a server, and write the file atomically."""
+        self.servers[identity] = {str(tool["name"]): tool_hash(identity, tool) for tool in tools}
+        servers = {name: {"tools": own} for name, own in self.servers.items()}
+        written = json.dumps({"version": LOCK_VERSION, "servers": servers}, indent=2) + "\n"
+        write_file(self.path, [written.encode()])
+
+    def others(self, identity: str) -> frozenset[str]:
+        """The unified names of the approved tools of all other servers."""
+        return frozenset(look_of(name) for other, own in self.servers.items() if other != identity for name in own)

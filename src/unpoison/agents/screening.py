@@ -34,7 +34,7 @@ from unpoison.sources.trust import Level, trust
 from unpoison.text.canonical import canonical_lines
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["Policy", "ScreenedResult", "ToolScreener", "screen_tool_result", "with_line"]
+__all__ = ["Policy", "ScreenedResult", "ToolScreener", "completes", "screen_tool_result", "together", "with_line"]
 
 TOGETHER = 20_000
 """Characters of a group of neighbouring texts that is judged together."""
@@ -46,6 +46,9 @@ MAX_SHORT_CHARS = 100
 
 MAX_NAMED_CHARS = 2_000
 """Characters of a text that is also judged behind its key."""
+
+END_CHARS, END_TEXTS = 400, 16
+"""Characters at the end of what was said that are judged with as many of each of the first texts of a message."""
 
 MAX_CUTS = 100
 """Cuts that `to_dict` lists; the rest are counted."""
@@ -267,6 +270,18 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
         for group in _groups([(i, leaf.text) for i, leaf in row]):
             found = _split(group, max(threshold, SPLIT), " ") | found
     return found
+
+
+def completes(before: str, texts: Sequence[str]) -> tuple[bool, str]:
+    """Whether a message completes an injection that began in what was said before it, and the end of both."""
+    found = _split([(-1, before), *enumerate(text[:END_CHARS] for text in texts[:END_TEXTS])], SPLIT, " ")
+    last = [text[-END_CHARS:] for text in texts[-END_CHARS:]]
+    return -1 in found and len(found) > 1, " ".join([before, *last])[-END_CHARS:]
+
+
+def together(texts: list[tuple[int, str]]) -> dict[int, Reason]:
+    """The numbered texts that form an injection only together. O(n) time for n characters."""
+    return {i: one.reason for group in _groups(texts) for i, one in _split(group, SPLIT).items()}
 
 
 SPLIT = 0.95

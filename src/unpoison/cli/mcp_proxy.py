@@ -22,10 +22,10 @@ from typing import Annotated, Any
 import typer
 
 from unpoison.agents.mcp_calls import CallGate
-from unpoison.agents.mcp_messages import LockFile, McpGate, identity_of, tool_hash
+from unpoison.agents.mcp_messages import McpGate
 from unpoison.agents.mcp_proxy import ProxyBounds, log_to_stderr, run_proxy
 from unpoison.agents.mcp_servers import HttpServer, Server, StdioServer, list_tools
-from unpoison.agents.policy import ToolPolicy
+from unpoison.agents.policy import LockFile, ToolPolicy, identity_of, tool_hash
 from unpoison.cli.options import SourcesFile, environment_of_caller, option
 from unpoison.errors import OptionError, clip
 from unpoison.utils.extras import require
