@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from service_doubles import Cuts, Marked, Serving, body
-from unpoison import Passage
-from unpoison.errors import InputError
+from unpoison import Passage, Query
+from unpoison.errors import InputError, OptionError, UnknownNameError
 from unpoison.models import ScriptedGenerator
 from unpoison.serve import Bounds
 from unpoison.serve.bounds import beginnings, screening_of_all
 
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "production.md").read_text(encoding="utf-8")
 LONG = "clean " * 3334  # 20,004 characters
 
 
@@ -73,7 +76,41 @@ def test_spans_and_texts_of_the_service(serving: Serving) -> None:
 
 
 def test_a_limit_is_the_largest_number_that_is_taken() -> None:
-    bounds = Bounds(passages=2)
+    bounds = Bounds(passages=2, characters=9, total=12)
     bounds.check_number(2)
     with pytest.raises(InputError, match=r"^3 documents were sent and at most 2 are taken"):
         bounds.check_number(3, "documents")
+    whole = (Passage("x" * 6), Passage("x" * 4, title="yy"))
+    bounds.check(Query("q" * 9), whole)
+    for query, passages in (("q" * 10, whole), ("q", (*whole[:1], Passage("x" * 4, title="yyy")))):
+        with pytest.raises(InputError, match="at most"):
+            bounds.check(Query(query), passages)
+    exact = Passage("x" * 9)
+    assert beginnings((exact,), 9)[0] is exact
+    assert beginnings((exact,), 8)[0].text == "x" * 8
+
+
+def test_the_limits_are_those_that_the_page_tells() -> None:
+    told = re.findall(r"^\| `(\w+)`[^|]*\| ([\d,]+)( MiB)? \|", PAGE, re.MULTILINE)
+    assert len(told) == 11
+    for name, number, unit in told:
+        assert getattr(Bounds(), name) == int(number.replace(",", "")) * (2**20 if unit else 1), name
+    assert f"(`grace`, {Bounds().grace:g} s)" in PAGE
+
+
+@pytest.mark.parametrize("name", ["body", "passages", "total", "max_concurrency", "threads", "in_flight"])
+def test_there_is_one_of_each_at_least(name: str) -> None:
+    assert getattr(Bounds.of([f"{name}=1"]), name) == 1
+    for wrong in (f"{name}=0", f"{name}=1.5", name):
+        with pytest.raises(OptionError):
+            Bounds.of([wrong])
+
+
+def test_times_are_positive_and_nothing_may_be_tried_again() -> None:
+    bounds = Bounds.of(["retries=0", "grace=0", "timeout=0.5", "wait=0.5"])
+    assert (bounds.retries, bounds.grace, bounds.timeout, bounds.wait) == (0, 0.0, 0.5, 0.5)
+    for wrong in ("timeout=0", "wait=0", "retries=-1", "grace=-1", "timeout=nan"):
+        with pytest.raises(OptionError):
+            Bounds.of([wrong])
+    with pytest.raises(UnknownNameError, match="did you mean 'passages'"):
+        Bounds.of(["pasages=3"])

@@ -14,7 +14,7 @@ import pytest
 from service_doubles import Marked
 from unpoison import Guard, Passage, Query, Vote
 from unpoison.defenses.base import Defense
-from unpoison.errors import DeadlineError, InputError, ModelError, OptionError
+from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError
 from unpoison.serve import Bounds, Client, create_app
 
 pytestmark = pytest.mark.needs("httpx")
@@ -104,7 +104,7 @@ def test_arguments_out_of_range(arguments: dict[str, Any]) -> None:
 
 
 @contextmanager
-def replying(*replies: tuple[int, str]) -> Iterator[tuple[str, list[str]]]:
+def replying(*replies: tuple[int, str], wait: str = "0") -> Iterator[tuple[str, list[str]]]:
     """A server that replies with these in turn, the last for ever, and the paths that it was asked for."""
     asked: list[str] = []
 
@@ -113,7 +113,7 @@ def replying(*replies: tuple[int, str]) -> Iterator[tuple[str, list[str]]]:
             status, body = replies[min(len(asked), len(replies) - 1)]
             asked.append(self.path)
             self.send_response(status)
-            self.send_header("Retry-After", "0")
+            self.send_header("Retry-After", wait)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body.encode())
@@ -142,6 +142,45 @@ def test_anything_else_that_replies_is_an_error(reply: tuple[int, str], error: t
     with replying(reply) as (url, asked), Client(url) as service, pytest.raises(error):
         service.screen("q", PASSAGES)
     assert len(asked) == 1
+
+
+KIND = '{"error": {"type": "%s", "message": "m"}}'
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error", "again"),
+    [
+        *((status, "", InputError, None) for status in (400, 413, 415, 422)),
+        *((status, "", OptionError, None) for status in (401, 403, 404, 421)),
+        *((status, "", ModelError, True) for status in (429, 500, 502, 503)),
+        *((status, "", ModelError, False) for status in (201, 301, 402, 405, 418, 501, 505)),
+        (504, "", DeadlineError, True),
+        *((500, kind, DeadlineError, True) for kind in ("DeadlineError", "Timeout")),
+        (502, "StoreError", StoreError, None),
+        *((501, kind, OptionError, None) for kind in ("OptionError", "UnknownNameError", "NoGenerator")),
+        (502, "ModelError", ModelError, True),
+    ],
+)
+def test_a_status_and_what_it_says_are_the_librarys_error(status: int, kind: str, error: type, again: bool) -> None:
+    said = rf"replied with {status}; {'it says: .m.' if kind else 'check'}"
+    with (
+        replying((status, KIND % kind if kind else "{}")) as (url, _),
+        Client(url) as service,
+        pytest.raises(error, match=said) as caught,
+    ):
+        service.screen("q", PASSAGES)
+    assert type(caught.value) is error
+    if again is not None:
+        assert caught.value.retryable is again
+    if error is ModelError:
+        assert caught.value.retry_after == 0.0
+
+
+@pytest.mark.parametrize(("said", "after"), [("7", 7.0), ("99999", 99999.0), ("100000", None), ("x", None), ("", None)])
+def test_a_time_to_wait_is_taken_where_it_is_a_number_of_seconds(said: str, after: float | None) -> None:
+    with replying((503, "{}"), wait=said) as (url, _), Client(url) as service, pytest.raises(ModelError) as caught:
+        service.answer("q", PASSAGES)
+    assert caught.value.retry_after == after
 
 
 def test_nobody_there() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import tracemalloc
@@ -17,6 +18,7 @@ from pydantic import TypeAdapter
 
 from service_doubles import Serving, body, problem, stop_clock
 from unpoison.errors import InputError
+from unpoison.io.file_rows import count_values
 from unpoison.serve import Bounds, reading
 from unpoison.serve.reading import read_body
 from unpoison.serve.schemas import ScreenRequest
@@ -85,6 +87,46 @@ def test_numbers_are_bounded_too(serving: Serving) -> None:
     client = serving(bounds=Bounds(values=100))
     vectors = body(embedding=[0.5] * 60, passages=[{"text": "a", "embedding": [0.5] * 60}])
     assert "values and at most 100 are taken" in problem(client.post("/v1/screen", json=vectors), 422)
+
+
+def read_fields(fields: dict[str, Any], **options: Any) -> Any:
+    return read_body(json.dumps(fields).encode(), TypeAdapter(dict[str, Any]), Bounds(passages=3), **options)
+
+
+@pytest.mark.parametrize(
+    ("fields", "over"),
+    [
+        ({str(i): 0 for i in range(64)}, {"more": 0}),
+        ({"rank_fields": ["x"] * 100}, {"rank_fields": ["x"] * 101}),
+        ({"trust": {str(i): 1 for i in range(200)}}, {"trust": {str(i): 1 for i in range(201)}}),
+        *(({name: ["x"] * 3}, {name: ["x"] * 4}) for name in ("passages", "documents", "texts")),
+    ],
+)
+def test_of_each_field_there_may_be_as_many_as_the_page_tells(fields: dict[str, Any], over: dict[str, Any]) -> None:
+    assert read_fields(fields) == fields
+    with pytest.raises(InputError, match="at most"):
+        read_fields({**fields, **over})
+
+
+def test_a_service_that_watches_takes_ten_times_as_many_passages() -> None:
+    assert read_fields({"texts": ["x"] * 39}, watched=True)
+    with pytest.raises(InputError, match="at most"):
+        read_fields({"texts": ["x"] * 40}, watched=True)
+
+
+def test_the_number_of_values_itself_is_taken() -> None:
+    content = b'{"a":[1,1]}'
+    most = count_values(content)
+    assert read_body(content, TypeAdapter(Any), Bounds(values=most)) == {"a": [1, 1]}
+    with pytest.raises(InputError, match=f"about {most} values and at most {most - 1}"):
+        read_body(content, TypeAdapter(Any), Bounds(values=most - 1))
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "", "application/jsonx", "multipart/form-data"])
+def test_what_a_page_of_another_site_can_send_is_refused(client: TestClient, kind: str) -> None:
+    reply = client.post("/v1/screen", content=json.dumps(body()), headers={"Content-Type": kind})
+    assert "Content-Type: application/json" in problem(reply, 415)
+    assert client.post("/v1/screen", content=b"{", headers=JSON).status_code == 400
 
 
 def longest_wait(work: Callable[[], Any]) -> float:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvicorn
 
 from service_doubles import later
+from unpoison.errors import InputError
 from unpoison.serve import server
 from unpoison.serve.server import HEAD, KEEP_ALIVE, ServerConnection
 
@@ -138,10 +143,11 @@ async def reading(scope: Any, receive: Any, send: Any) -> None:
     [
         (b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n", 400),
-        (b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 1_000 + b"0\r\n\r\n", 200),
+        (b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 1_028 + b"0\r\n\r\n", 200),
+        (b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 1_029 + b"0\r\n\r\n", 400),
         (b"Transfer-Encoding: chunked\r\n\r\n" + (b"1000\r\n" + b"x" * 4096 + b"\r\n") * 2_000 + b"0\r\n\r\n", 200),
     ],
-    ids=["two lengths", "tiny chunks", "some tiny chunks", "chunks"],
+    ids=["two lengths", "tiny chunks", "as many as there may be", "one more", "chunks"],
 )
 def test_what_is_read_in_two_ways_or_takes_long_to_read_ends_the_connection(sent: bytes, status: int) -> None:
     async def talk(port: int) -> bytes:
@@ -154,6 +160,67 @@ def test_what_is_read_in_two_ways_or_takes_long_to_read_ends_the_connection(sent
     reply = spoken_to(talk, app=reading)
     assert reply.startswith(b"HTTP/1.1 %d " % status)
     assert (b"connection: close" in reply.lower()) == (status == 400)
+
+
+@pytest.mark.parametrize("version", [b"0.9", b"1.2", b"2.0"])
+def test_an_unknown_version_of_http_is_refused(version: bytes) -> None:
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/%s\r\nHost: x\r\n\r\n" % version)
+        reply = await reader.read()
+        writer.close()
+        return reply
+
+    assert spoken_to(talk).startswith(b"HTTP/1.1 400 ")
+
+
+INFINITE = -1
+
+
+@pytest.mark.parametrize(
+    ("limits", "raised", "most"),
+    [
+        ((1024, 4096), 4096, 3968),
+        ((1024, 100_000), 8320, 8192),
+        ((1024, INFINITE), 8320, 8192),
+        ((8320, 8320), None, 8192),
+        ((100_000, 100_000), None, 8192),
+        ((INFINITE, INFINITE), None, 8192),
+        ((100, 200), 200, 128),
+    ],
+)
+def test_as_many_connections_as_the_system_has_files_for(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], raised: int | None, most: int
+) -> None:
+    """8,192 as `docs/production.md` says, and 128 files are kept for other purposes."""
+    set_to: list[tuple[int, int]] = []
+    fake = SimpleNamespace(
+        RLIM_INFINITY=INFINITE,
+        RLIMIT_NOFILE=7,
+        getrlimit=lambda _: limits,
+        setrlimit=lambda _, pair: set_to.append(pair),
+    )
+    monkeypatch.setitem(sys.modules, "resource", fake)
+    assert server.max_connections() == most
+    assert set_to == ([] if raised is None else [(raised, limits[1])])
+
+
+def test_the_bounds_of_connections_are_those_that_the_page_tells() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "production.md").read_text(encoding="utf-8")
+    assert f"| connections | {server.CONNECTIONS:,}; {HEAD:g} s for a head" in page
+    unread = f"{server.UNREAD // 2**20} MiB in all, {server.UNREAD_TIME:g} s each"
+    assert f"| replies that are not read | {unread}" in page
+    assert "stays open for two seconds" in page
+    assert server.DRAIN == 2
+
+
+def test_an_address_that_is_taken_or_wrong_is_said() -> None:
+    with server.listen("127.0.0.1", 0) as listening:
+        taken = int(server.address(listening).rpartition(":")[2])
+        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{taken}.*choose another address"):
+            server.listen("127.0.0.1", taken)
+        assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert server.address(SimpleNamespace(getsockname=lambda: ("::1", 9, 0, 0))) == "http://[::1]:9"
 
 
 def test_replies_that_nobody_reads_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.core.screenings import Screening
 from unpoison.models import FunctionGenerator
 from unpoison.models.requests import Flow
-from unpoison.serve.work import CLIENT, LONG, MIN_CHARACTERS, FairTurns, Work, warm_up
+from unpoison.serve.work import CLIENT, CLIENTS, LONG, MIN_CHARACTERS, USUAL, FairQueue, FairTurns, Work, warm_up
 
 QUERY, PASSAGES = Query("which word"), as_passages(POISONED)
 
@@ -143,6 +144,109 @@ def test_who_sent_costly_texts_is_in_the_long_queue_from_then_on(monkeypatch: py
     costly, cheap = asyncio.run(ask())
     assert 20_000 * costly > LONG
     assert cheap == 1.0
+
+
+def rate_after(monkeypatch: pytest.MonkeyPatch, characters: int, *took: float) -> float:
+    """How much costlier than usual a client's texts are held to be after requests of so many seconds."""
+
+    async def ask() -> float:
+        work, clock = Work(1), [0.0]
+        monkeypatch.setattr("unpoison.serve.work.time", SimpleNamespace(perf_counter=lambda: clock[0] + 1))
+        for seconds in took:
+            await work._compute(characters, partial(clock.__setitem__, 0, clock[0] + seconds))
+        work.close()
+        return work._rates[""]
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("characters", "took", "rate"),
+    [
+        (LONG, [USUAL], 1.0),
+        (LONG, [3 * USUAL], 2.0),  # half of what was held, half of what is seen
+        (LONG, [3 * USUAL, 4 * USUAL], 3.0),
+        (LONG, [3 * USUAL, 0.0], 1.0),
+        (2 * LONG, [6 * USUAL], 2.0),
+        (LONG // 10, [0.3 * USUAL], 2.0),
+        (30, [0.3 * USUAL], 2.0),  # the time of a short request says little about its texts
+    ],
+)
+def test_the_rate_of_a_client_follows_what_its_requests_took(
+    monkeypatch: pytest.MonkeyPatch, characters: int, took: list[float], rate: float
+) -> None:
+    assert rate_after(monkeypatch, characters, *took) == pytest.approx(rate)
+
+
+def test_the_times_of_so_many_clients_are_remembered_and_of_one_who_comes_again() -> None:
+    async def ask() -> list[str]:
+        work = Work(1)
+        for client in ("first", *map(str, range(CLIENTS - 1)), "first", "last"):
+            CLIENT.set(client)
+            await work._compute(1, lambda: None)
+        work.close()
+        return list(work._rates)
+
+    known = asyncio.run(ask())
+    assert len(known) == CLIENTS
+    assert known[-2:] == ["first", "last"]
+    assert "0" not in known
+
+
+def test_the_times_of_who_waits_are_not_forgotten() -> None:
+    turns = FairTurns[str]()
+    turns.add("waits", "waits")
+    for i in range(CLIENTS + 3):
+        turns.charge(str(i), 1.0)
+    assert "waits" in turns._spent
+    assert "2" not in turns._spent
+    assert str(CLIENTS + 2) in turns._spent
+    assert turns.take() == "waits"
+
+
+def test_a_short_body_is_read_at_once_and_a_long_one_on_a_thread_that_rests() -> None:
+    async def read() -> tuple[int, int]:
+        work = Work(1)
+        threads = await work.aside(1 << 14, threading.get_ident), await work.aside((1 << 14) + 1, threading.get_ident)
+        work.close()
+        return threads
+
+    at_once, aside = asyncio.run(read())
+    assert at_once == threading.get_ident() != aside
+    work = Work(1)
+    assert (work._short._rests, work._long._rests, work._reading._rests) == (False, False, True)
+    work.close()
+
+
+def test_a_thread_rests_for_as_long_as_its_job_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, rested = [0.0], list[float]()
+    fake = SimpleNamespace(perf_counter=lambda: clock[0], sleep=rested.append)
+    monkeypatch.setattr("unpoison.serve.work.time", fake)
+
+    async def run(rests: bool) -> None:
+        queue = FairQueue(1, rests=rests)
+        await queue.run(lambda: clock.__setitem__(0, clock[0] + 3))
+        await queue.run(lambda: None)  # the rest is over
+        queue.close()
+
+    asyncio.run(run(rests=False))
+    assert rested == []
+    asyncio.run(run(rests=True))
+    assert rested[0] == 3
+
+
+def test_work_after_the_end_of_the_threads_is_done_first() -> None:
+    async def run() -> list[int]:
+        queue, go, done = FairQueue(1), threading.Event(), list[int]()
+        jobs = [asyncio.create_task(queue.run(lambda: go.wait(30) and done.append(0)))]
+        jobs += [asyncio.create_task(queue.run(lambda i=i: done.append(i))) for i in (1, 2)]  # type: ignore[misc]
+        await asyncio.sleep(0)
+        queue.close()
+        go.set()
+        await asyncio.gather(*jobs)
+        return done
+
+    assert asyncio.run(run()) == [0, 1, 2]
 
 
 def test_a_computation_that_nobody_waits_for_stops_at_its_next_text() -> None:

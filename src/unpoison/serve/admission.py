@@ -63,15 +63,17 @@ class Keys:
         """The keys of a file; blank lines and lines that begin with # are skipped. Read once, at the start.
 
         Raises:
-            InputError: The file cannot be read, holds no key, or has an invalid line; the message gives its number.
+            InputError: The file cannot be read, is too large, holds no key, or has an invalid line; the message gives its number.
         """
         try:
             with path.open("rb") as file:
-                lines = file.read(MAX_FILE_BYTES).decode("utf-8", "replace").splitlines()
+                content = file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
             raise InputError(f"the key file {path} cannot be read: {error.strerror}; give a file of hashes") from None
+        if len(content) > MAX_FILE_BYTES:
+            raise InputError(f"the key file {path} has more than {MAX_FILE_BYTES:,} bytes; remove keys that nobody uses")
         names: dict[str, str] = {}
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
             match = _LINE.fullmatch(line.strip())
