@@ -204,3 +204,26 @@ def test_a_stream_of_radar_remembers_in_memory(defense: str, spec: str | None, s
     store = _store(defense, spec, stream=stream)
     assert isinstance(store, MemoryBeliefs) is kept
     assert kept or store is None
+
+
+@pytest.mark.parametrize(("name", "copies"), [("extractive", True), ("openai:x", False)])
+def test_who_gets_an_answer_that_is_copied_is_told(run, rows_file, model, name, copies):
+    if not copies:
+        model("x")
+    result = run("ask", "-d", "simple", "-g", name, "--limit", 1, rows_file)
+    assert (f"note: {name} is not a language model" in result.stderr) is copies
+
+
+def test_without_a_defense_it_is_guard_and_with_a_guarantee_one_that_proves(run, rows_file, model):
+    model("x")
+    for options, kept in (((), 3), (("--guarantee", 1), 3)):
+        (row,) = lines(run("ask", "-g", "openai:x", *options, "--limit", 1, "--json", rows_file).stdout)
+        assert row["screening"]["defense"] == "guard"
+        assert len(row["screening"]["kept"]) == kept
+        assert (row["answer"]["guarantee"] is None) is not bool(options)
+    for arguments, said in (
+        (("-d", "simple", "--guarantee", 1), "--guarantee"),
+        (("--stream", "--rows", 2, "-d", "radar"), "leave out --rows"),
+    ):
+        result = run("ask", "-g", "openai:x", *arguments, rows_file)
+        assert (result.exit_code, said in result.stderr) == (2, True), result.stderr

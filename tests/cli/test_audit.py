@@ -46,6 +46,8 @@ def test_the_documents_that_tried_are_shown_and_what_they_hold_steers_no_termina
     assert result.exit_code == 0, result.output
     assert "209 answers: 9 of 427 documents dropped" in result.stdout
     assert "documents: 1 flagged" in result.stdout
+    marked = {line.split()[3] for line in result.stdout.splitlines() if line.startswith("\u2502 !")}
+    assert marked == {"bad", "source"}, "and no question"
     assert "\x1b" not in result.stdout
     assert "\u202e" not in result.stdout
 

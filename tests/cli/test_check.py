@@ -13,7 +13,9 @@ import yaml
 
 from lab.check.corpus import write_documents
 from lab.check.rag_server import serve_rag
+from unpoison.cli.check import COUNTS, _gate
 from unpoison.core.passages import Passage
+from unpoison.errors import OptionError
 from unpoison.sources.sources import Sources
 from unpoison.utils.extras import install_command
 
@@ -146,3 +148,25 @@ def test_what_contradicts_itself_comes_first_and_gates_see_it(run: Run, tmp_path
     assert yaml.safe_load("\n".join((first, *rest))) is None
     assert run("check", tmp_path, *QUICK, "--alert").exit_code == 3
     assert "such as 'flagged > 0'" in run("check", tmp_path, "--fail-if", "asr > 1").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "bound"),
+    [
+        ("flagged > 0", "flagged", 0.0),
+        (" contradictions>12 ", "contradictions", 12.0),
+        ("reached > 5%", "reached", 0.05),
+        ("reached > 0.5 %", "reached", 0.005),
+        ("unread > 123456789", "unread", 123456789.0),
+    ],
+)
+def test_a_gate_is_a_count_and_the_most_that_is_allowed(text: str, name: str, bound: float) -> None:
+    assert _gate(text) == (text, name, bound)
+    assert name in COUNTS
+
+
+@pytest.mark.parametrize("text", ["", "flagged", "flagged >= 0", "flagged < 1", "flagged > -1", "flagged > 1234567890",
+                                  "reached > 5%%", "flags > 0", "flagged > 0 0", "flagged > 1."])  # fmt: skip
+def test_what_is_no_gate_is_refused(text: str) -> None:
+    with pytest.raises(OptionError, match="counts: flagged, contradictions, unread, reached"):
+        _gate(text)

@@ -10,8 +10,10 @@ import pytest
 
 from scan.test_incident import QUESTION as CITY
 from scan.test_incident import TEXTS
+from unpoison.cli.incident import Case, _case, _is, _read_case
 from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
+from unpoison.errors import InputError
 from unpoison.scan.audit_log import AuditLog
 
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -82,3 +84,86 @@ def test_a_line_of_the_audit_log_will_do_where_it_has_texts(run: Any, tmp_path: 
     assert result.exit_code == (0 if texts == "keep" else 2), result.output
     assert "d2" in result.stdout if texts == "keep" else "texts=" in result.stderr
     assert "\x1b" not in result.stdout and "\u202e" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("fields", "case"),
+    [
+        ({"Question ": "q", "ANSWER": " a "}, Case("q", "a", (), ())),
+        ({"query": "", "question": "q", "reply": {"text": "a"}}, Case("q", "a", (), ())),
+        ({"user_input": "q", "response": ["a", 7]}, Case("q", "a | 7", (), ())),
+        ({"query": "q", "answer": {"no": 1}}, Case("q", None, (), ())),
+        ({"query": "q", "right": " x ", "expected": ["y"]}, Case("q", None, ("x",), ())),
+        ({"query": "q", "correct_answers": [], "expected": ["y", " ", 3]}, Case("q", None, ("y", "3"), ())),
+        ({"query": 5, "answer": 0}, Case("5", "0", (), ())),
+        ({"query": True, "answer": None}, Case("True", None, (), ())),
+    ],
+)
+def test_a_row_is_read_by_the_names_that_others_use(fields: dict[str, Any], case: Case) -> None:
+    assert _case(fields) == case
+
+
+@pytest.mark.parametrize(
+    ("kept", "read"),
+    [(None, ["a", "b", "c"]), ([2, 0], ["c", "a"]), ([0, 3, -1, "1", 1], ["a", "b"]), ([], []), ("2", ["a", "b", "c"])],
+)
+def test_the_passages_are_those_that_the_model_read_in_its_order(kept: Any, read: list[str]) -> None:
+    fields = {"query": "q", "passages": ["a", "b", "c"], "screening": {"kept": kept}}
+    assert [passage.text for passage in _case(fields).passages] == read
+    assert len(_case({**fields, "screening": "lost"}).passages) == 3
+
+
+def test_a_log_gives_the_passages_that_were_kept() -> None:
+    given = [{"text": "a"}, {"text": "b", "kept": False}, {"text": "c", "kept": True}, {"hash": "x", "kept": False}]
+    assert [passage.text for passage in _case({"audit": 1, "query": "q", "passages": given}).passages] == ["a", "c"]
+    with pytest.raises(InputError, match="the log has no texts"):
+        _case({"audit": 1, "query": "q", "passages": [*given, {"hash": "y"}]})
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "same"),
+    [
+        ({"id": 7}, "7", True),
+        ({"id": "r1"}, "r", False),
+        ({"request": {"id": "4f1c-rest"}}, "4f1c-rest", True),
+        ({"request": {"id": "4f1c-rest"}}, "4f1c", True),
+        ({"request": {"id": "4f1c-rest"}}, "4f1", False),  # three letters may begin many
+        ({"request": "4f1c"}, "4f1c", False),
+    ],
+)
+def test_a_row_is_named_by_its_id_or_the_beginning_of_its_requests(fields: Any, name: str, same: bool) -> None:
+    assert _is(fields, name) is same
+
+
+def written(path: Path, *lines: Any) -> str:
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    return str(path)
+
+
+def test_a_row_is_found_by_line_id_or_question_and_a_broken_one_is_said(tmp_path: Path) -> None:
+    rows = [{"id": str(4 - i), "question": f"q{i}", "passages": []} for i in range(1, 4)]
+    file = written(tmp_path / "rows.jsonl", *rows, "{broken")
+    assert _read_case(file, question="q2").question == "q2"
+    with pytest.raises(InputError, match="lines 1 and 3 both match; select one: --row 1"):
+        _read_case(file, row="3")  # a line, and the id of another
+    with pytest.raises(InputError, match="line 4: no usable JSON"):
+        _read_case(file, row="4")
+    with pytest.raises(InputError, match="no row of 4 asks 'q9'"):
+        _read_case(file, question="q9")
+    with pytest.raises(InputError, match="no row of 4 is '\u0663'"):
+        _read_case(file, row="\u0663")
+    with pytest.raises(InputError, match="has no rows"):
+        _read_case(written(tmp_path / "empty.jsonl", ""))
+
+
+def test_of_many_documents_those_near_the_question_may_have_been_read(tmp_path: Path) -> None:
+    documents = [{"text": f"Note {i} on fish."} for i in range(30)]
+    documents[17:17] = [{"text": f"The museum of the Vasa, page {i}."} for i in range(9)]
+    file = written(tmp_path / "documents.jsonl", *documents)
+    near = _read_case(file, question="where is the museum of the Vasa", k=1).passages
+    assert len(near) == 5
+    assert {passage.id for passage in near} <= {str(i) for i in range(17, 26)}
+    assert len(_read_case(file).passages) == 39
+    assert len(_read_case(file, question="museum", k=39).passages) == 39
+    with pytest.raises(InputError, match="line 2: a document needs a text"):
+        _read_case(written(tmp_path / "some.jsonl", {"text": "a"}, {"title": "b"}))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from model_doubles import FakeCrossEncoder
+from ranges import assert_range
 from unpoison import Grada, Passage
 from unpoison.errors import OptionError
 from unpoison.models import FakeEncoder
@@ -165,3 +166,9 @@ def test_an_encoder_that_compares_nothing_is_named_in_the_notes(by: dict[str, An
         if idle
         else []
     )
+
+
+def test_options_have_their_range() -> None:
+    assert_range(Grada, "alpha", 0.0, 1e6)
+    assert_range(Grada, "damping", 0.0, 1.0, open_end=True)
+    assert_range(Grada, "keep", 1)

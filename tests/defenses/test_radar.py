@@ -3,9 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranges import assert_range
 from unpoison import Radar
 from unpoison.algorithms.mincut import min_cut
-from unpoison.core.answers import Reply
+from unpoison.core.answers import Reply, Weights
+from unpoison.defenses.radar import _reason, posterior
 from unpoison.models import FakeEncoder, FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 
@@ -261,3 +263,49 @@ def test_noise_of_the_last_digit_changes_no_cut(mode: str) -> None:
         agreement, conflict, noise = (x + x.T for x in (agreement, conflict, noise))
         plain = _of_distinct(agreement + np.eye(count), conflict, mode)
         assert (_of_distinct(np.abs(agreement + noise) + np.eye(count), conflict, mode) == plain).all()
+
+
+def test_options_have_their_range() -> None:
+    models = {"generator": ScriptedGenerator("x")}
+    assert_range(Radar, "outlier", -1.0, 1.0, **models)
+    assert_range(Radar, "contradiction_cut", 0.0, 1.0, **models)
+    assert_range(Radar, "lenient_below", 0, **models)
+
+
+def test_the_defaults_are_those_of_the_mode() -> None:
+    """The paper cuts no pair off and keeps nobody leniently; the released code does (`docs/defenses/radar.md`)."""
+    paper, code = (Radar(ScriptedGenerator("x"), mode=mode) for mode in ("paper", "reference"))
+    assert (paper.contradiction_cut, paper.lenient_below, paper.fallback) == (1.0, 0, "previous")
+    assert (code.contradiction_cut, code.lenient_below) == (0.8, 3)
+    assert code.fallback not in ("previous", "abstain", "all", "memory")
+    assert Radar(ScriptedGenerator("x"), mode="reference", fallback="abstain").fallback == "abstain"
+
+
+@pytest.mark.parametrize(
+    ("prior", "likelihood", "after"),
+    [(0.5, 0.5, 0.5), (0.3, 0.5, 0.3), (0.5, 0.9, 0.9), (0.8, 0.2, 0.5), (0.0, 0.5, 0.01), (1.0, 0.5, 0.99),
+     (0.5, 0.0, 0.0), (0.5, 1.0, 1.0)],
+)  # fmt: skip
+def test_bayes_moves_a_belief_by_what_speaks_for_it(prior: float, likelihood: float, after: float) -> None:
+    assert posterior(prior, likelihood) == pytest.approx(after)
+
+
+@pytest.mark.parametrize(
+    ("support", "informative", "in_cut", "kept", "said"),
+    [
+        (0.6, True, True, True, "support 0.60 against 0.40"),
+        (0.4, True, True, True, "support 0.40 against 0.40"),
+        (0.3, True, True, True, "support 0.30 against 0.40, but trusted passages agree with it"),
+        (0.6, True, False, False, "support 0.60 against 0.40, but the passages that agree with it are cut off, and it"),
+        (0.3, True, False, False, "support 0.30 against 0.40"),
+        (0.6, True, True, False, "it is unlike the other trusted answers, with support 0.60 against 0.40"),
+        (0.6, False, True, True, "no passage is informative, so there is no evidence against it: support 0.60"),
+        (0.3, False, False, False, "support 0.30 against 0.40"),
+    ],
+)
+def test_why_the_previous_answer_stays_or_goes(
+    support: float, informative: bool, in_cut: bool, kept: bool, said: str
+) -> None:
+    why = _reason(Weights(support, 0.4), informative=informative, in_cut=in_cut, kept=kept)
+    assert why.startswith(said)
+    assert ("but" in why) is ("but" in said)

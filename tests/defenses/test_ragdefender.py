@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranges import assert_range
 from unpoison import Passage, RagDefender, TrustRag
 from unpoison.algorithms.clusters import agglomerative
 from unpoison.errors import InputError, OptionError
@@ -110,10 +111,9 @@ def test_given_vectors_are_never_mixed_with_those_of_an_encoder_that_cannot_add_
         RagDefender().screen("q", given)
 
 
-def test_the_bound_on_terms() -> None:
-    assert RagDefender(terms=10_000).terms == 10_000
-    with pytest.raises(OptionError, match="terms"):
-        RagDefender(terms=10_001)
+def test_options_have_their_range() -> None:
+    assert_range(RagDefender, "terms", 1, 10_000)
+    assert_range(RagDefender, "exponent", 0.0, 100.0)
 
 
 def test_a_passage_alone_is_kept_and_compared_with_nobody() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from model_doubles import FakeCrossEncoder
+from ranges import assert_range
 from unpoison import Grada
 from unpoison.core import registry
 from unpoison.defenses.rerank import Rerank
@@ -66,3 +67,7 @@ def test_it_serves_as_similarity_inside_grada(tmp_path: Path) -> None:
     screening = Grada(similarity="cross-encoder", cross_encoder=f"cross:{folder}", keep=3).screen("paris", given)
     assert len(screening.kept) == 3
     assert screening.evidence["similarity"].any()
+
+
+def test_options_have_their_range() -> None:
+    assert_range(Rerank, "keep", 1, cross_encoder=FakeCrossEncoder({}))

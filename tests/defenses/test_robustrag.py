@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ranges import assert_range
 from unpoison import Query
 from unpoison.core.passages import as_passages
-from unpoison.defenses.robustrag import RobustRag
+from unpoison.defenses.robustrag import MAX_DOUBTFUL, RobustRag
 from unpoison.models import ExtractiveReader, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 
@@ -119,3 +120,20 @@ def test_with_the_extractive_reader() -> None:
     )
     assert "Paris" in answer.text
     assert not any("Lyon" in keyword for keyword in answer.details["keywords"])
+
+
+def test_options_have_their_range() -> None:
+    for name, least, most in (
+        ("alpha", 0.0, 1.0),
+        ("beta", 0.0, 1e6),
+        ("gamma", 1e-6, 1.0),
+        ("doubtful", 0, MAX_DOUBTFUL),
+    ):
+        assert_range(RobustRag, name, least, most, generator=ScriptedGenerator("x"))
+    assert_range(RobustRag, "least", 1, generator=ScriptedGenerator("x"))
+
+
+def test_the_defaults_are_those_of_the_form_and_of_the_model() -> None:
+    short, long = (RobustRag(ScriptedGenerator("x"), form=form) for form in ("short", "long"))
+    assert (short.alpha, short.beta, long.alpha, long.beta) == (0.3, 3.0, 0.4, 4.0)
+    assert (short.doubtful, RobustRag(ExtractiveReader()).doubtful) == (0, 0)

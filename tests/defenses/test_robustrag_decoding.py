@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ranges import assert_range
 from unpoison.core.answers import Reply
-from unpoison.defenses.robustrag_decoding import RobustRagDecoding, secure_token
+from unpoison.defenses.robustrag_decoding import RobustRagDecoding, _Decoded, secure_token
 from unpoison.errors import InputError, OptionError
 from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import Prompt
@@ -127,3 +128,30 @@ def test_with_a_real_model(tmp_path: Path) -> None:
     assert len(first.details["leads"]) == 5
     assert {call.kind for call in first.calls} == {"next token"}
     assert defense._refusal_starts(model), "the tokens that no reply begins with are known to its tokenizer"
+
+
+def test_options_have_their_range() -> None:
+    model = Spelled(lambda text: ("Paris", 0.9))
+    for name, least, most in (
+        ("eta", 0.0, 1e6),
+        ("temperature", 1e-3, 100.0),
+        ("refusal", 0.0, 1.0),
+        ("max_tokens", 1, 4096),
+    ):
+        assert_range(RobustRagDecoding, name, least, most, generator=model)
+
+
+@pytest.mark.parametrize(
+    ("lead", "alone", "moved", "stands"),
+    [
+        (5.0, 0.0, 2.0, False),  # lead - eta > moved
+        (5.1, 0.0, 2.0, True),
+        (1.0, 1.0, 2.0, True),  # lead + moved <= eta, and the token without retrieval leads by itself
+        (1.1, 1.0, 2.0, False),
+        (1.0, 0.0, 2.0, False),
+    ],
+)
+def test_a_token_stands_where_no_moved_vote_changes_it(lead: float, alone: float, moved: float, stands: bool) -> None:
+    defense = RobustRagDecoding(Spelled(lambda text: ("Paris", 0.9)), eta=3.0)
+    decoded = _Decoded((4,), (lead,), "stop", (0, 1, 2), np.zeros(3), (alone,))
+    assert defense._stands(decoded, moved) is stands

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from ranges import assert_range
 from unpoison import Passage, TrustRag
 from unpoison.core.answers import Reply
 from unpoison.defenses.trustrag import group_filter, reference_filter
@@ -283,3 +284,10 @@ def test_options_out_of_range_are_refused() -> None:
     for options in ({"stages": 3}, {"mode": "code"}, {"threshold": 2}, {"overlap": -0.1}):
         with pytest.raises(OptionError, match=next(iter(options))):
             TrustRag(**options)  # type: ignore[arg-type]
+
+
+def test_options_have_their_range() -> None:
+    assert_range(TrustRag, "stages", 1, 2)
+    assert_range(TrustRag, "threshold", -1.0, 1.0)
+    assert_range(TrustRag, "overlap", 0.0, 1.0)
+    assert TrustRag().threshold == 0.85

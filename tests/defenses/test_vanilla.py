@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from model_doubles import FakeLanguageModel
+from ranges import assert_range
 from unpoison import Grada, Vanilla
 from unpoison.core.answers import Reply
 from unpoison.defenses.vanilla import NoRag
@@ -99,3 +100,8 @@ def test_a_screening_that_keeps_nothing_abstains_without_a_call() -> None:
     answer = Perplexity(1, language_model=FakeLanguageModel(), generator=generator).answer("q", ["a b c", "d e f"])
     assert answer.abstained
     assert generator.prompts == []
+
+
+def test_options_have_their_range() -> None:
+    assert_range(Vanilla, "keep", 1)
+    assert Vanilla().keep is None

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from ranges import assert_range
 from unpoison import Grada, Passage, Sources, Vote
 from unpoison.core.answers import Reply
 from unpoison.defenses.voices import Voice, is_isolated
@@ -161,3 +162,7 @@ def test_each_origin_gives_the_answer_of_most_of_its_passages() -> None:
     assert (question, found) == ("who won", {"a.example": "paris", "b.example": None, "c.example": None})
     with pytest.raises(InputError, match=r"^row 2: "):
         list(answers_by_origin([*rows, {"query": "who won"}], Sources(), ScriptedGenerator(echo)))
+
+
+def test_options_have_their_range() -> None:
+    assert_range(Vote, "least", 1, generator=ScriptedGenerator("x"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.io import files
-from unpoison.io.file_rows import CHUNK, CONTAINER, KEY, TEXT, count_values
+from unpoison.io.file_rows import CHUNK, CONTAINER, KEY, TEXT, count_values, csv_lines, looks_like_csv, read_line
 from unpoison.io.files import CsvSource, JsonLinesSource, JsonSource, open_source
 from unpoison.io.rows import Row
 from unpoison_lab.evaluation.datasets import load, load_passages
@@ -257,3 +257,83 @@ def test_a_parquet_file_is_read_to_a_bound(tmp_path: Path, monkeypatch: pytest.M
     ):
         found.extend(record.number for record in source)
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (b"1", 1),
+        (b"9" * 299, 1),
+        (b"9" * 300, 51),  # the time to read it grows with its square
+        (b"9" * 599, 51),
+        (b"9" * 600, 101),
+        (b"[]", 17),
+        (b"[1,2]", 18),
+        (b'{"a":1}', 27),
+        (b'"a"', 2),
+        (b'"a,b:[{"', 2),
+        (b'"\\\\","\\""', 4),
+    ],
+)
+def test_a_text_counts_two_a_key_ten_and_what_holds_others_sixteen(text: bytes, count: int) -> None:
+    assert count_values(text) == count
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        (b"question,answer", True),
+        (b'"Question";"mine"', True),
+        (b"passage_12\tmine", True),
+        (b"passage 1, x", True),
+        (b"question", False),  # one column is a text
+        (b"oh, no", False),
+        (b"passage_12345,mine", False),
+        (b"page_content,x", True),
+        (b"x" * 10_001 + b",question", False),
+    ],
+)
+def test_a_heading_is_known_by_a_column(line: bytes, is_one: bool) -> None:
+    assert looks_like_csv(line) is is_one
+
+
+def test_a_row_may_be_as_long_as_is_said_and_no_byte_longer() -> None:
+    heading, row = b"question\n", b"x" * 19 + b"\n"
+    assert list(csv_lines(io.BytesIO(heading + row * 2), "a.csv", 20))[2] == b'{"question": "%s"}\n' % row.strip()
+    with pytest.raises(InputError, match="line 2 has over 0 MiB"):
+        list(csv_lines(io.BytesIO(heading + b"x" + row), "a.csv", 20))
+    halves = b'"' + b"x" * 8 + b"\n" + b"y" * 8 + b'"\n'
+    assert len(halves) == 20
+    assert len(list(csv_lines(io.BytesIO(heading + halves + halves), "a.csv", 20))) == 3
+    with pytest.raises(InputError, match="line 3 has over"):
+        list(csv_lines(io.BytesIO(heading + b'"x' + halves[1:]), "a.csv", 20))
+
+
+def test_what_a_spreadsheet_adds_is_no_column_and_a_quote_against_formulas_no_text() -> None:
+    written = rows("\nquestion,mine,,\na,'=1+1,,\n,,,\nb,'tis,,x\n'-c,'\tx, ,\n")
+    assert written[0] == (3, {"question": "a", "mine": "=1+1"}, None)
+    assert written[1][0] == 5
+    assert "4 cells and the heading 2" in (written[1][2] or "")
+    assert written[2] == (6, {"question": "-c", "mine": "\tx"}, None)
+    assert rows("question\n'tis\n")[0][1] == {"question": "'tis"}
+
+
+def test_numbered_passages_stand_behind_the_list_and_in_their_order() -> None:
+    ((_, fields, _),) = rows('question,passage_10,passages,passage_9\nq,c,"[""a""]",b\n')
+    assert fields == {"question": "q", "passages": ["a", "b", "c"]}
+    assert rows('question,query_embedding\nq,"[1, 2]"\n')[0][1]["query_embedding"] == [1, 2]
+
+
+def test_a_heading_may_have_as_many_columns_and_characters_as_the_page_tells() -> None:
+    widest = ["question", *(f"c{i}" for i in range(9_998)), "n" * 1_000]
+    assert rows(",".join(widest) + "\na\n")[0][1] == {"question": "a"}
+    for heading in ([*widest, "one more"], [*widest[:-1], "n" * 1_001]):
+        with pytest.raises(InputError, match="at most 10,000 columns in 1,000 characters"):
+            rows(",".join(heading) + "\na\n")
+
+
+def test_a_line_that_is_too_long_or_blank() -> None:
+    row = read_line(7, None, 9)
+    assert row is not None and (row.number, row.fields, row.position) == (7, {}, 9)
+    assert row.error == "the line is longer than 256 MiB"
+    assert read_line(7, b"\xef\xbb\xbf \n") is None

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from unpoison.errors import InputError, OptionError
 from unpoison.io import files
-from unpoison.io.files import JsonLinesSource, open_source
+from unpoison.io.files import CsvSource, JsonLinesSource, JsonSource, ParquetSource, open_source, source_of
 from unpoison.io.output import Writer
 
 
@@ -51,6 +54,79 @@ def test_a_line_without_end_is_refused_unread(monkeypatch: pytest.MonkeyPatch):
     assert (second.number, dict(second.fields), second.position) == (2, {"a": 2}, len(data))
 
 
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_line_may_be_as_long_as_is_said_and_no_byte_longer(monkeypatch: pytest.MonkeyPatch, end: bytes):
+    monkeypatch.setattr(files, "MAX_LINE", 20)
+    line = b'{"a": "' + b"x" * (11 - len(end)) + b'"}' + end
+    assert [error for _, _, error in read(line)] == [None]
+    assert len(read(line[:8] + b"x" + line[8:] + b'{"a": 2}' * bool(end))) == 1 + bool(end)
+    assert "longer than" in (read(line[:8] + b"x" + line[8:])[0][2] or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.csv", CsvSource),
+        ("a.TSV", CsvSource),
+        ("a.csv.gz", CsvSource),
+        ("a.json", JsonSource),
+        ("a.JSON.GZ", JsonSource),
+        ("a.jsonl", JsonLinesSource),
+        ("a", JsonLinesSource),
+        ("a.parquet.gz", JsonLinesSource),
+    ],
+)
+def test_the_suffix_says_what_a_file_holds(name: str, kind: type):
+    assert type(source_of(io.BytesIO(), name, 0)) is kind
+
+
+@pytest.mark.parametrize(("field", "most"), [("MAX_JSON", 18), ("MAX_JSON_VALUES", 70)])
+def test_a_json_file_is_read_to_its_bound(monkeypatch: pytest.MonkeyPatch, field: str, most: int):
+    whole = b'{"q": [1],"r": {}}'
+    monkeypatch.setattr(files, field, most)
+    assert len(list(JsonSource(io.BytesIO(whole), "a.json", None))) == 2
+    monkeypatch.setattr(files, field, most - 1)
+    with pytest.raises(InputError, match="save it as JSON Lines"):
+        list(JsonSource(io.BytesIO(whole), "a.json", None))
+
+
+def test_rows_by_id_are_rows_with_it(tmp_path: Path):
+    path = tmp_path / "rows.json"
+    path.write_text('{"a": {"question": "x"}, "b": {"id": "own", "question": "y"}, "c": {"text": 1}}')
+    with open_source(str(path)) as source:
+        assert [record.fields["id"] for record in source] == ["a", "own", "c"]
+    for name in ("query", "question", "user_input", "passages", "contexts", "text"):
+        path.write_text(json.dumps({name: "x", "other": {}}))
+        with open_source(str(path)) as source:
+            assert [dict(record.fields) for record in source] == [{name: "x", "other": {}}]
+    path.write_text("7")
+    with open_source(str(path)) as source, pytest.raises(InputError, match="must hold a list or an object"):
+        list(source)
+
+
+def test_how_far_a_file_may_unpack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    row = b'{"a": "' + b"x" * 10_000 + b'"}\n'
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(row * 5))
+    size = path.stat().st_size
+    for name, most in (("MAX_UNPACKED", 5 * len(row)), ("MAX_RATIO", -(-5 * len(row) // size))):
+        monkeypatch.setattr(files, "MAX_UNPACKED", 0)
+        monkeypatch.setattr(files, "MAX_RATIO", 0)
+        monkeypatch.setattr(files, name, most)
+        with open_source(str(path)) as source:
+            assert len(list(source)) == 5
+        monkeypatch.setattr(files, name, most - 1)
+        with open_source(str(path)) as source, pytest.raises(InputError, match="unpacks to more than"):
+            list(source)
+
+
+def test_the_bounds_of_files_are_those_that_the_page_tells():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "production.md").read_text(encoding="utf-8")
+    told = f"{files.MAX_JSON // 2**30} GiB and {files.MAX_JSON_VALUES:,} values; {files.MAX_LINE // 2**20} MiB"
+    assert f"| JSON files, lines of JSON Lines | {told} |" in page
+    assert f"| packed files (`.gz`) | {files.MAX_UNPACKED // 2**20} MiB, or {files.MAX_RATIO} times the file |" in page
+
+
 def test_size_and_position_for_the_progress_bar(tmp_path: Path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": 22}\n')
@@ -88,6 +164,31 @@ def test_parquet_gives_the_rows_as_json_would(tmp_path: Path):
     }
     assert second.fields["query"] == "é"
     assert (second.number, second.position) == (2, 2)
+
+
+@pytest.mark.needs("pyarrow")
+def test_many_rows_of_parquet_come_whole_in_their_order(tmp_path: Path):
+    """Rows come in batches, which are cut where some of them are large."""
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = [{"text": "x" * (3_000_000 if 40 <= i < 44 else 10), "i": i, "deep": [{"a": {"b": i}}]} for i in range(80)]
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path, compression=None, row_group_size=30)
+    with open_source(str(path)) as source:
+        found = list(source)
+    assert [(row.number, dict(row.fields)) for row in found] == list(enumerate(rows, 1))
+    with open_source(str(path)) as left:
+        assert isinstance(left, ParquetSource)
+        next(iter(left))
+    assert list(left) == []  # closed with its file
+
+
+def test_a_value_of_parquet_is_one_of_json():
+    values = [1.5, float("inf"), date(2024, 1, 2), time(3, 4), b"\x01", {1: [None, True]}, Decimal("1.5"), 2**70]
+    assert [files._json_ready(value) for value in values] == [
+        1.5, None, "2024-01-02", "03:04:00", "01", {"1": [None, True]}, "1.5", 2**70,
+    ]  # fmt: skip
 
 
 @pytest.mark.needs("pyarrow")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.io.output import Writer
-from unpoison.io.rows import Row, load_sample, moment_of, time_order
+from unpoison.io.rows import Row, load_sample, moment_of, open_stream, read_time, steps_of, time_order, with_results
 
 
 @pytest.mark.parametrize("name", ["query", "question"])
@@ -56,6 +58,33 @@ def test_embeddings_and_raw_fields_are_kept():
 def test_errors_name_the_field(value: object, message: str):
     with pytest.raises(InputError, match=message):
         Row.of(value)
+
+
+def test_a_row_may_have_as_many_passages_as_a_request() -> None:
+    assert len(Row.of({"query": "q", "passages": ["a"] * 1000}).passages) == 1000
+    with pytest.raises(InputError, match="the row has 1,001 passages, more than 1,000"):
+        Row.of({"query": "q", "passages": ["a"] * 1001})
+
+
+@pytest.mark.parametrize("name", ["passages", "contexts", "retrieved_contexts"])
+def test_either_name_of_the_passages(name: str) -> None:
+    assert [p.text for p in Row.of({"user_input": "q", "passages": None, name: ["a"]}).passages] == ["a"]
+    assert Row.of({"query": "q", name: []}).passages == ()
+
+
+def test_what_is_null_and_what_is_a_document_is_said() -> None:
+    with pytest.raises(InputError, match=r"^question is null; give the question's text$"):
+        Row.of({"question": None, "passages": []})
+    with pytest.raises(InputError, match=r"this is a document: 'unpoison check' and 'scan' read documents$"):
+        Row.of({"text": "a"})
+    with pytest.raises(InputError, match=r"got the fields \['x'\]$"):
+        Row.of({"x": "a"})
+
+
+def test_the_results_of_an_earlier_run_are_replaced() -> None:
+    row = {"query": "q", "screening": 1, "error": "old", "mine": 2}
+    assert with_results(row, screening=3) == {"query": "q", "mine": 2, "screening": 3}
+    assert with_results(row, error="new") == {"query": "q", "mine": 2, "error": "new"}
 
 
 json_values = st.recursive(
@@ -115,3 +144,68 @@ def test_the_time_of_a_row_is_the_first_field_that_has_one() -> None:
     assert moment_of({"year": 1905, "date": "1904/05/01"}) == "1904-05-01"
     assert moment_of({"time": None, "year": 0}) == "0"
     assert moment_of({"text": "1904"}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        (" 2024-01-09T10:00:00 ", datetime(2024, 1, 9, 10)),  # noqa: DTZ001  as it was written
+        ("Tue, 09 Jan 2024 10:00:00 +0000", datetime(2024, 1, 9, 10, tzinfo=UTC)),
+        ("step 2", None),
+        ("", None),
+    ],
+)
+def test_a_time_is_read_as_it_is_written(text: str, time: datetime | None) -> None:
+    assert read_time(text) == time
+
+
+def test_times_compare_by_value_and_zone() -> None:
+    assert time_order("2024-01-09T11:00:00+01:00") == time_order("Tue, 09 Jan 2024 10:00:00 +0000")
+    assert time_order("0999") == time_order("999") < time_order("1905")
+    assert time_order("Step") == time_order("step") != time_order("stop")
+    assert time_order("7" * 400) > time_order("8" * 299)
+
+
+def test_the_years_of_a_row_are_steps_in_their_order() -> None:
+    docs = [{"title": "t", "content": "c"}, {"content": "d"}]
+    steps = steps_of({"id": 7, "question": "q", "yearly_contexts": {"1905": {"docs": docs}, "999": {"docs": []}}})
+    assert [(step["id"], step["time"], step["question"]) for step in steps] == [
+        ("7@999", "999", "q"),
+        ("7@1905", "1905", "q"),
+    ]
+    assert steps[1]["passages"] == [{"title": "t", "text": "c"}, {"title": None, "text": "d"}]
+    assert steps_of({"query": "q", "timestamp": "1904/05"}) == [
+        {"query": "q", "timestamp": "1904/05", "time": "1904-05"}
+    ]
+    for wrong in ([], {}, {"1905": {}}, {"1905": {"docs": [{}]}}, {"1905": {"docs": 7}}, 7):
+        with pytest.raises(InputError, match="yearly_contexts must map years"):
+            steps_of({"yearly_contexts": wrong})
+    with pytest.raises(InputError, match="time is missing; a row of a stream has one of time, date, year, timestamp"):
+        steps_of({"query": "q"})
+
+
+def test_the_steps_of_one_question_are_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [("a", "1905"), ("b", "1904"), (" A ", "1904"), ("a", "1905"), ("A", "1906"), ("b", None)]
+    path.write_text(
+        "".join(json.dumps({"question": q, "passages": [], "time": time}) + "\n" for q, time in rows) + "{\n"
+    )
+    with open_stream(str(path)) as source:
+        assert source.size == path.stat().st_size
+        found = list(source)
+    assert [(record.number, record.error is None) for record in found] == [
+        (1, True), (2, True), (3, False), (4, True), (5, True), (6, False), (7, False),
+    ]  # fmt: skip
+    assert "time '1904' lies before '1905'" in str(found[2].error)
+    assert "time is missing" in str(found[5].error)
+    assert [record.position for record in found] == sorted(record.position for record in found)
+
+
+def test_the_timeline_is_built_in_unless_a_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_stream("timeline") as source:
+        assert source.name == "timeline"
+        assert all(record.error is None for record in source)
+    Path("timeline").write_text('{"question": "own", "passages": [], "year": 1}\n')
+    with open_stream("timeline") as source:
+        assert [record.fields["question"] for record in source] == ["own"]

@@ -99,8 +99,7 @@ def pagerank(weights: ArrayLike, damping: float = 0.85, teleport: ArrayLike | No
     base = np.full(size, 1 / size) if teleport is None else np.asarray(teleport, np.float64)
     if teleport is not None and not (base.shape == (size,) and (base >= 0).all() and np.isclose(base.sum(), 1.0)):
         raise ValueError(f"teleport must be a distribution of shape ({size},): non-negative with sum 1")
-    largest = edges.max()
-    edges = edges / largest if largest > 0 else edges
+    edges = edges / (edges.max() or 1.0)
     leaving = edges.sum(axis=1, keepdims=True)
     transitions = edges / np.where(leaving > 0, leaving, 1.0)
     jump = (1 - damping) * base

@@ -129,7 +129,7 @@ def _read_case(file: str, row: str | None = None, question: str | None = None, k
 
 
 def _usable(record: FileRow) -> Mapping[str, Any]:
-    if record.error is not None or not isinstance(record.fields.get("text"), str):
+    if not isinstance(record.fields.get("text"), str):  # nor has a broken row one
         raise InputError(f"line {record.number}: {record.error or 'a document needs a text'}")
     return record.fields
 

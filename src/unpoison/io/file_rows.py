@@ -221,7 +221,7 @@ def csv_lines(stream: IO[bytes], name: str, longest: int, *, any_columns: bool =
     rows = csv.reader(chain([heading], lines), delimiter=dialect(heading.encode("utf-8", "replace")), strict=True)
     yield from [b"\n"] * (number - 1)
     try:
-        columns = _columns(next(rows), name, any_columns)
+        columns, size = _columns(next(rows), name, any_columns), 0
         yield b"\n"
         for row in rows:
             size = 0

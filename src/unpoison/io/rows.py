@@ -139,16 +139,16 @@ def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
         if time is None:
             raise InputError(f"time is missing; a row of a stream has one of {', '.join(TIMES)}, got {clip(row)}")
         return [{**row, "time": time}]
-    try:
-        return [
+    steps = list[dict[str, Any]]()
+    with suppress(AttributeError, KeyError, TypeError):
+        steps = [
             {"id": f"{row.get('id', '')}@{year}", "question": row.get("question"), "time": year, "passages": texts}
             for year in sorted(years, key=lambda year: time_order(str(year)))
             for texts in [[{"title": doc.get("title"), "text": doc["content"]} for doc in years[year]["docs"]]]
         ]
-    except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(
-            f"yearly_contexts must map years to {{'docs': [{{'title', 'content'}}]}}, got {clip(years)}"
-        ) from error
+    if not steps:
+        raise InputError(f"yearly_contexts must map years to {{'docs': [{{'title', 'content'}}]}}, got {clip(years)}")
+    return steps
 
 
 class _StreamSource:

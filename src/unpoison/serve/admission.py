@@ -63,7 +63,7 @@ class Keys:
         """The keys of a file; blank lines and lines that begin with # are skipped. Read once, at the start.
 
         Raises:
-            InputError: The file cannot be read, is too large, holds no key, or has an invalid line; the message gives its number.
+            InputError: The file cannot be read, is too large, holds no key, or has an invalid line (its number).
         """
         try:
             with path.open("rb") as file:
@@ -71,7 +71,7 @@ class Keys:
         except OSError as error:
             raise InputError(f"the key file {path} cannot be read: {error.strerror}; give a file of hashes") from None
         if len(content) > MAX_FILE_BYTES:
-            raise InputError(f"the key file {path} has more than {MAX_FILE_BYTES:,} bytes; remove keys that nobody uses")
+            raise InputError(f"the key file {path} has more than {MAX_FILE_BYTES:,} bytes; remove old keys")
         names: dict[str, str] = {}
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
             if not line.strip() or line.lstrip().startswith("#"):
@@ -96,8 +96,8 @@ class Keys:
         return self._names.get(digest(text))
 
 
-OPEN = ("/", "/healthz", "/readyz", "/health", "/openapi.json", "/assets/", "/examples/")
-"""Paths that need no key; none of them reveals the content of requests."""
+OPEN, OPEN_BELOW = ("/", "/healthz", "/readyz", "/health", "/openapi.json"), ("/assets/", "/examples/")
+"""Paths, and beginnings of paths, that need no key; none of them reveals the content of requests."""
 
 
 class Admission:
@@ -138,7 +138,7 @@ class Admission:
 
     def _key(self, scope: Scope, headers: Headers) -> str | None:
         """The name of the request's key; None if no key is required."""
-        if self.keys is None or _is_open(scope["path"]):
+        if self.keys is None or scope["path"] in OPEN or scope["path"].startswith(OPEN_BELOW):
             return None
         scheme, _, token = headers.get("authorization", "").partition(" ")
         holder = self.keys.holder(token.strip().encode("latin-1")) if scheme.lower() == "bearer" else None
@@ -152,7 +152,3 @@ def too_large(most: int) -> Refusal:
     """The refusal of a body that exceeds the limit in bytes."""
     message = f"the body has more than the {most:,} bytes that are taken; send fewer or shorter passages"
     return Refusal(413, "TooLarge", message)
-
-
-def _is_open(path: str) -> bool:
-    return any(path.startswith(name) if name.endswith("/") and name != "/" else path == name for name in OPEN)

@@ -87,9 +87,12 @@ class Client(Closing):
             raise DeadlineError(message, retryable=True) from None
         except self._sdk.TransportError as error:
             raise _unreachable(error, self._http.base_url) from None
-        if response.status_code == 200:
-            return _json(response)
-        raise _failure(response)
+        if response.status_code != 200:
+            raise _failure(response)
+        try:
+            return response.json()
+        except ValueError as error:
+            raise _unreadable(error) from None
 
 
 def _body(query: Query, passages: tuple[Passage, ...], defense: str | None) -> dict[str, Any]:
@@ -109,13 +112,6 @@ def _screening(data: Any, query: Query, passages: tuple[Passage, ...]) -> Screen
     try:
         return Screening.from_dict({**data["screening"], "query": query.text, "passages": passages})
     except (KeyError, TypeError, ValueError) as error:
-        raise _unreadable(error) from None
-
-
-def _json(response: Any) -> Any:
-    try:
-        return response.json()
-    except ValueError as error:
         raise _unreadable(error) from None
 
 

@@ -46,7 +46,7 @@ def at_least(option: str, value: N, low: N, high: N | None = None, *, whole: boo
         OptionError: It is not.
     """
     high = MAX_NUMBER if high is None else high
-    if not _is_number(value, whole) or not value >= low or value == float("inf"):
+    if not _is_number(value, whole) or not value >= low:
         raise OptionError(f"{option} must be a {'whole ' if whole else ''}number of at least {low}, got {clip(value)}")
     if value > high:
         raise OptionError(f"{option} must be at most {high:,}, got {clip(value)}")

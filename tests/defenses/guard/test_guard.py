@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from unpoison import Grada, Guard, Passage, Screening
+from unpoison.core.registry import create
 from unpoison.defenses.guard import checks
 from unpoison.defenses.guard.checks import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
@@ -15,6 +19,7 @@ from unpoison.injections import Detector
 from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading
 from unpoison.text import analysis, gibberish
+from unpoison_lab.attacks.base import Target
 
 QUERY = "where do the sharks play in san jose"
 CLEAN = [
@@ -79,7 +84,6 @@ def test_what_was_not_looked_at_is_not_called_untouched() -> None:
 def test_what_is_too_short_to_judge_is_not_called_untouched(text: str) -> None:
     verdict = Guard().screen(QUERY, [text]).verdicts[0]
     assert verdict.kept
-    assert verdict.reason.code == "guard.too_short"
     assert verdict.reason.code == "guard.too_short"
     assert Guard(threshold=0.0).screen(QUERY, [text]).verdicts[0].reason.code in ("guard.too_short", "guard.threshold")
 
@@ -227,3 +231,50 @@ def test_passages_of_several_origins_without_sources_are_said_to_have_a_voice_ea
     assert "voice of its own" in notes("a.example", "b.example")
     assert "voice of its own" not in notes("a.example", "a.example")
     assert "voice of its own" not in notes("a.example", "b.example", sources={})
+
+
+# What Guard says of the built-in questions, number by number. `UNPOISON_WRITE_GOLDEN=1 python -m pytest
+# tests/defenses/guard/test_guard.py` writes the file anew, after a change that is meant; the difference is to be read.
+
+GOLDEN = Path(__file__).with_name("guard_golden.json")
+SAMPLE = Path(__file__).parents[3] / "src" / "unpoison" / "data" / "sample.jsonl"
+QUESTIONS = 10
+
+
+def sets():
+    """Ten questions with their passages and two poisons, the second without the question in front."""
+    for line in SAMPLE.read_text(encoding="utf-8").splitlines()[:QUESTIONS]:
+        row = json.loads(line)
+        passages = [p["text"] for p in row["passages"] if p.get("label") != "poison"][:8]
+        target = Target(row["id"], row["question"], tuple(row["correct_answers"]), row["incorrect_answers"][0], ())
+        attack = create("attacks", "poisonedrag:mode=template,prefix=false", seed=1)
+        texts = [poison.text for poison in attack.craft(target, 2)]
+        yield row["question"], [f"{row['question']}.{texts[0]}", *passages, texts[1]]
+
+
+def numbers(values):
+    return [float(f"{value:.9g}") for value in values]
+
+
+def verdicts():
+    lines = []
+    for question, texts in sets():
+        screening = Guard(prompt_injection="keep").screen(question, texts)
+        lines.append({
+            **{name: numbers(screening.evidence[name]) for name in ("crafted", "gibberish")},
+            "codes": [" ".join(verdict.reason.codes) for verdict in screening.verdicts],
+        })  # fmt: skip
+    return lines
+
+
+@pytest.mark.seeded
+def test_every_number_and_reason_is_what_it_was() -> None:
+    lines = verdicts()
+    if os.environ.get("UNPOISON_WRITE_GOLDEN"):
+        GOLDEN.write_text(json.dumps(lines, indent=0) + "\n", encoding="utf-8")
+    expected = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert len(lines) == len(expected) == QUESTIONS
+    for now, before in zip(lines, expected, strict=True):
+        assert now["codes"] == before["codes"]
+        for name in ("crafted", "gibberish"):
+            assert now[name] == pytest.approx(before[name], abs=1e-6)

@@ -151,6 +151,23 @@ def test_the_smallest_windows_say_where_it_is_with_their_marks() -> None:
     assert [s.probability for s in spans] == [0.9, 0.8]
 
 
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("lie", "lie"),
+        ("(lie)", "(lie)"),
+        ("a (lie) b", "(lie)"),
+        ('a "(lie)", b', '"(lie)",'),
+        ("a(lie)b", "(lie)"),
+    ],
+)
+def test_marks_next_to_a_window_go_with_it_and_no_letter_does(text: str, cut: str) -> None:
+    start = text.index("lie")
+    windows = {0: [Window(start, start + 3, 0.9, "lie")]}
+    (span,) = suspicious_spans([Passage(text)], Judged(np.array([0.9]), 0.5, windows))[0]
+    assert text[span.start : span.end] == cut
+
+
 def test_what_a_suspicious_passage_hides_goes_too() -> None:
     raw = "A lie stands here.<!-- five words that nobody sees --> The rest is fine."
     redaction, _ = redact([raw], {"A lie stands here.": 0.9})

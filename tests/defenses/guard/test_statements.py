@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from unpoison.core.passages import Query, as_passages
 from unpoison.defenses.guard.claims import claims_of
-from unpoison.defenses.guard.statements import DOUBT, Statement, taken_back
+from unpoison.defenses.guard.statements import (
+    DOUBT,
+    GUESSED,
+    UNLIKELY,
+    Statement,
+    find_by_words,
+    read_statements,
+    taken_back,
+)
 from unpoison.defenses.voices import Voice
+from unpoison.models import ExtractiveReader, ScriptedGenerator
+from unpoison.models.passage_reader import Reading
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
 from unpoison.text.answer_forms import form
 from unpoison.text.answers import LIKELY, SAME, Relation, relation, relation_by_value
+from unpoison.text.questions import wanted
 
 PAIRS = [
     json.loads(line)
@@ -98,3 +111,91 @@ def test_what_takes_a_claim_back_is_a_claim(text: str, claim: str, value: str) -
 def test_an_ordinary_second_value_takes_nothing_back() -> None:
     assert taken_back("The warranty is 36 months. Returns are free for 60 days.", "36 months") is None
     assert taken_back("That is no longer true: now it is Bob.", "Alice") is None
+
+
+class Reads(ScriptedGenerator):
+    """A reader that finds in each passage what it is told."""
+
+    def __init__(self, *readings: Reading) -> None:
+        super().__init__("")
+        self.readings = readings
+
+    def read(self, question: str, passages: Any, /) -> list[Reading]:
+        return list(self.readings)
+
+
+def reading(text: str, words: str, no_answer: float, *, answer: bool = True, language: str | None = None) -> Reading:
+    start = text.index(words)
+    return Reading(words if answer else "", start, start + len(words), 0.9, no_answer, language=language)
+
+
+def read(question: str, texts: list[str], generator: Any) -> dict[int, Statement]:
+    found, _ = run(read_statements(Query(question), as_passages(texts), generator), Models(generator=generator))
+    return found
+
+
+TOWER = "The tower stands in Lyon. It was built in 1890."
+
+
+@pytest.mark.parametrize(
+    ("no_answer", "given", "said"),
+    [(0.2, True, "Lyon"), (0.95, True, "Lyon"), (UNLIKELY - 0.01, False, "Lyon"), (UNLIKELY, False, None)],
+)
+def test_what_a_reader_does_not_give_counts_unless_it_is_unlikely(no_answer: float, given: bool, said: str) -> None:
+    found = read("Where does the tower stand?", [TOWER], Reads(reading(TOWER, "Lyon", no_answer, answer=given)))
+    assert [one.answer for one in found.values()] == ([said] if said else [])
+    for one in found.values():
+        assert (one.sentence, one.no_answer, one.given) == ("The tower stands in Lyon.", no_answer, given)
+
+
+def test_where_the_reader_was_not_trained_the_words_of_the_question_find_the_answer() -> None:
+    question, text = "Wie viel kostet das Ticket?", "Das Museum ist neu. Das Ticket kostet 35 Euro."
+    german = reading(text, "neu", 0.99, answer=False, language="de")
+    assert read(question, [text], Reads(german))[0].answer == "35 Euro"
+    for unread in ("xx", None):  # a language that nobody reads, and one that the reader has read
+        assert read(question, [text], Reads(replace(german, language=unread))) == {}
+
+
+def test_a_value_of_another_kind_is_replaced_by_one_of_the_kind_that_is_asked_for() -> None:
+    question, text = "How much does the ticket cost?", "The ticket of 2024 costs 35 euros."
+    assert read(question, [text], Reads(reading(text, "2024", 0.1)))[0].answer == "35 euros"
+    bare = "The ticket costs 35. The fee is 40 euros for the ticket."
+    assert read(question, [bare], Reads(reading(bare, "35", 0.1)))[0].answer == "40 euros"
+    none = "The ticket is red."
+    assert read("When does it open?", ["It opens, they say, soon."], ScriptedGenerator("soon")).keys() <= {0}
+    assert find_by_words(question, [none], [0], wanted(question)) == {}
+
+
+def test_a_shape_is_recognised_where_the_reader_gives_nothing() -> None:
+    question, text = "What is the phone number of the office?", "The phone number of the office is +49 30 1234567."
+    found = read(question, [text], Reads(reading(text, "office", 0.99, answer=False)))
+    assert found[0].answer.endswith("1234567")
+
+
+def test_any_other_generator_answers_from_each_passage_alone() -> None:
+    generator = ScriptedGenerator(lambda prompt: "Lyon" if "Lyon" in prompt.text() else "I don't know")
+    found = read("Where does the tower stand?", [TOWER, "The mill is open."], generator)
+    assert {i: one.answer for i, one in found.items()} == {0: "Lyon"}
+    assert len(generator.prompts) == 2
+    assert all(len(prompt.passages) == 1 for prompt in generator.prompts)
+
+
+def test_a_value_far_from_the_question_is_no_statement_of_a_language_model() -> None:
+    """Only what the extractive reader says is looked up by the words of the question."""
+    question, text = "How much does the ticket cost?", "The ticket costs 35 euros."
+    silent = ScriptedGenerator("I don't know")
+    assert read(question, [text], silent) == {}
+    assert read(question, [text], ExtractiveReader())[0].answer == "35 euros"
+    assert read("Where does the tower stand?", [TOWER], ExtractiveReader())[0].no_answer == 0
+
+
+def test_how_sure_a_statement_without_a_reader_is() -> None:
+    question = "How much does the ticket cost?"
+    near = find_by_words(question, ["The ticket does cost 35 euros."], [0], wanted(question))[0]
+    question = "What is the price of the annual museum ticket for adults?"
+    far = find_by_words(question, ["The fee: 35 euros for the museum"], [0], wanted(question))[0]
+    assert (near.given, near.no_answer, far.given, far.no_answer) == (True, DOUBT, False, UNLIKELY / 2)
+    plain = find_by_words("Where does the tower stand?", ["x", TOWER], [1], wanted("Where does the tower stand?"))
+    assert [(i, one.no_answer) for i, one in plain.items()] == [(1, GUESSED)]
+    assert Statement("a", "a", 0.5).confidence == 0.25
+    assert Statement.found("Lyon", TOWER, 0.3) == Statement("Lyon", "The tower stands in Lyon.", 0.3)
