@@ -29,8 +29,8 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_573,
-    "unpoison/agents": 2_000,  # where calls go: the mechanism, the gate of the proxy, three frameworks
+    "unpoison": 29_579,
+    "unpoison/agents": 2_006,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 548,
     "unpoison/core": 1_254,
     "unpoison/injections": 1_128,
@@ -52,11 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-<<<<<<< HEAD
-    "lines of code in tests": 38_225,
-=======
-    "lines of code in tests": 38_967,
->>>>>>> 743b1703 (Tests of the ends of every option's range, of how statements are found without a reader, of rows, files and incidents by their parts; a row whose years are empty is said instead of lost; the heading counts no more to the length of the first row)
+    "lines of code in tests": 38_998,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,
