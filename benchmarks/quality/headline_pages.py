@@ -18,8 +18,8 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
 PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?P=name) -->", re.DOTALL)
 
 ELSEWHERE = (
-    ("**Answers of Qwen2.5-Coder-1.5B**, Natural Questions, one published text: attack success; right",
-     "60 undefended, 2 with Guard; 34, 74", "50",
+    ("**Answers of Qwen2.5-Coder-1.5B**, Natural Questions, one published text; one injection: attack success",
+     "60 undefended, 2 with Guard; 94, 2", "50",
      "[results](https://github.com/unpoison/unpoison/blob/main/docs/results.md#with-a-real-language-model)"),
     ("**Lies, with a source history**: attack success of three published lies from new domains",
      "54 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
