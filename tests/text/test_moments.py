@@ -67,5 +67,58 @@ def test_the_half_of_the_day_is_open_until_one_in_the_afternoon(text: str, minut
     assert found(text) == [("clock", (minutes,), set() if exact else {("half", "open")})]
 
 
-def test_an_hour_past_the_day_is_no_time() -> None:
-    assert found("25:00") == []
+@pytest.mark.parametrize("text", ["25:00", "at 8 people", "at 8", "7.30", "may go", "9 and 10"])
+def test_other_numbers_and_words_are_no_time(text: str) -> None:
+    assert not {"clock", "date"} & {kind for kind, *_ in found(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes", "half_open"),
+    [
+        ("9 Uhr 30", 570, False),
+        ("half past eight", 510, True),
+        ("a quarter to nine", 525, True),
+        ("um halb acht", 450, True),
+        ("\u00e0 8 h du matin", 480, False),
+        ("las tres de la tarde", 900, False),
+        ("midnight", 0, False),
+        ("noon", 720, False),
+        ("8 o'clock", 480, True),
+        ("8 p.m.", 1200, False),
+        ("8:15 in the evening", 1215, False),
+    ],
+)
+def test_a_time_of_day_in_the_words_of_its_language(text: str, minutes: int, half_open: bool) -> None:
+    assert found(text) == [("clock", (minutes,), {("half", "open")} if half_open else set())]
+
+
+def test_a_zone_belongs_to_its_time() -> None:
+    assert found("12:30 pm CET") == [("clock", (750,), {("zone", "60")})]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("in May", (None, 5, None)),
+        ("May 5", (None, 5, 5)),
+        ("5 May 2020", (2020, 5, 5)),
+        ("May 2020", (2020, 5, None)),
+        ("March 3rd, 2021", (2021, 3, 3)),
+        ("1er mai 2020", (2020, 5, 1)),
+        ("3. M\u00e4rz", (None, 3, 3)),
+        ("15 de mayo de 2021", (2021, 5, 15)),
+        ("the 5th of May", (None, 5, 5)),
+    ],
+)
+def test_a_date_in_the_words_of_its_language(text: str, key: tuple[int | None, ...]) -> None:
+    assert found(text) == [("date", key, set())]
+
+
+def test_a_month_or_a_year_alone_is_a_date_where_one_is_asked_for() -> None:
+    assert found("May", date=True) == [("date", (None, 5, None), set())]
+    assert found("1999", date=True, years=True) == [("date", (1999, None, None), set())]
+    assert found("1999%", date=True, years=True)[0][0] == "share"
+    assert [(key[0], parts) for _, key, parts in found("1990-1995", date=True, years=True)] == [
+        (1990, {("range", "from")}),
+        (1995, {("range", "to")}),
+    ]

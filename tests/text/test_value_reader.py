@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from unpoison.text.units import Quantity
-from unpoison.text.value_reader import MAX_CHARS, values
+from unpoison.text.value_reader import MAX_CHARS, read_values, values
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,94 @@ def test_a_text_is_read_up_to_a_bound():
     filler = "word " * (MAX_CHARS // 5)
     assert values(f"{filler}5 days") == ()
     assert len(values(f"{filler[:-10]}5 days")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("no more than 5 days", "duration '5 days' 5 day bound=most"),
+        ("within 5 business days", "duration '5 business days' 5 day bound=within days=working"),
+        ("10 working days", "duration '10 working days' 10 day days=working"),
+        ("two thirds", "share 'two thirds' 200/3 %"),
+        ("a quarter of the users", "share 'a quarter' 25 %"),
+        ("half of them", ""),
+        ("5 out of 20", "share '5 out of 20' 25 %"),
+        ("one and a half years", "duration 'one and a half years' 3/2 year"),
+        ("1 hour and a half", "duration '1 hour and a half' 3/2 hour"),
+        ("2 years and 3 months", "duration '2 years and 3 months' 9/4 year"),
+        ("5 weeks and 2 days", "duration '5 weeks and 2 days' 37/7 week"),
+        ("3/4 cup", "number '3/4' 3/4 cup"),
+        ("twice a week", "number 'twice' 2 time rate=week"),
+        ("once a day", "number 'once' 1 time rate=day"),
+        ("it was once there", ""),
+        ("three times per month", "number 'three times' 3 time rate=month"),
+        ("no one", ""),
+        ("49 EUR per month", "money '49 EUR' 49 \u20ac rate=month"),
+        ("2 users each", "number '2' 2 user"),
+        ("20 litres/day", "number '20 litres/day' 20 litre/day"),
+        ("30 square metres", "number '30 square metres' 30 2_metre"),
+        ("5 cubic feet", "number '5 cubic feet' 5 3_feet"),
+        ("12 m\u00b2", "number '12 m\u00b2' 12 2_m"),
+        ("120 m2 each", "number '120 m2' 120 2_m"),
+        ("5 km\u00b3", "number '5 km\u00b3' 5 3_km"),
+        ("12 m 2 cm", "number '12 m' 12 m; number '2 cm' 2 cm"),
+        ("US$ 30", "money 'US$ 30' 30 $"),
+        ("A$30", "money 'A$30' 30 a$"),
+        ("30 Canadian dollars", "money '30 Canadian dollars' 30 c$"),
+        ("30 dollars", "money '30 dollars' 30 $"),
+        ("$3m", "money '$3m' 3000000 $"),
+        ("3 m", "number '3 m' 3 m"),
+        ("\u20ac1.5bn", "money '\u20ac1.5bn' 1500000000 \u20ac"),
+        ("2k users", "number '2k' 2000 user"),
+        ("20 \u00b0C", "number '20' 20 degree_celsius"),
+        ("68 degrees Fahrenheit", "number '68' 68 degree_fahrenheit"),
+        ("3 degrees", "number '3' 3 degree"),
+        ("minus 5 degrees", "number 'minus 5' -5 degree"),
+        ("-5 \u00b0C", "number '-5' -5 degree_celsius"),
+        ("+3 %", "share '+3 %' 3 %"),
+        ("6 in", "number '6 in' 6 in"),
+        ("6 in all", "number '6' 6"),
+        ("3 dozen eggs", "number '3 dozen' 36 egg"),
+        ("from 3 to 5 days", "duration '3' 3 day range=from; duration '5 days' 5 day range=to"),
+        ("between 9 and 10", "number '9' 9 range=from; number '10' 10 range=to"),
+        ("9 and 10", "number '9' 9; number '10' 10"),
+        ("every 3 hours", "duration '3 hours' 3 hour"),
+        ("1 h 30 min", "duration '1 h 30 min' 3/2 hour"),
+        ("1 h 30 sec", "duration '1 h' 1 hour; duration '30 sec' 30 second"),
+    ],
+)
+def test_a_value_has_all_that_belongs_to_it_and_takes_no_other_words(text: str, expected: str) -> None:
+    told = []
+    for value in values(text):
+        assert isinstance(value.key, Quantity)
+        words = [value.kind, repr(text[value.start : value.end]), str(value.key.value), value.unit.replace(" ", "_")]
+        told.append(" ".join(filter(None, [*words, *sorted(f"{name}={part}" for name, part in value.parts)])))
+    assert "; ".join(told) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "key"),
+    [
+        ("DE44 5001 0517 5407 3249 31", "iban", "DE44500105175407324931"),
+        ("+49 (30) 123-4567", "phone", "+49301234567"),
+        ("AB-1234", "code", "AB1234"),
+    ],
+)
+def test_a_shape_is_known_by_its_characters(text: str, kind: str, key: str) -> None:
+    (value,) = values(f"It is {text}, they say.")
+    assert (value.kind, value.key, value.start, value.end) == (kind, key, 6, 6 + len(text))
+
+
+def test_a_version_is_no_decimal_fraction() -> None:
+    left, right = (values(f"Python {number}")[0].key for number in ("3.1", "3.10"))
+    assert isinstance(left, Quantity) and isinstance(right, Quantity)
+    assert (left.written, right.written) == ("3.1", "3.10")
+    assert left != right
+    assert values("about 3.1")[0].key.written == ""  # type: ignore[union-attr]
+
+
+def test_an_article_is_one_in_an_answer_alone() -> None:
+    assert [value.unit for value in read_values("a week", alone=True).values] == ["week"]
+    assert read_values("a week").values == ()
+    assert read_values("a week").loose == {("rate", "week")}
+    assert [value.unit for value in read_values("within a week").values] == ["week"]

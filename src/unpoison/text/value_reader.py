@@ -74,6 +74,7 @@ _DAYS = ("tag", "tage", "tagen", "dag", "dagen", "工作日", "営業日")
 _MONEY = frozenset(CURRENCIES.values())
 _SMALLER = {"year": "month", "week": "day", "day": "hour", "hour": "minute", "minute": "second"}
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_RAISED = {"²": 2, "³": 3, "2": 2, "3": 3}
 _ADJECTIVES = word_set("working business calendar full whole volle lange long bank")
 _BEFORE_ARTICLE = word_set("within after for about only until in than")
 
@@ -252,7 +253,7 @@ class _Reader(Moments):
             return str(named[0]), named[1], parts
         power = _POWERS.get(words[at], 0)
         at += power > 0
-        name = unit_name(words[at])
+        name = unit_name(words[at].rstrip("²³"))
         if words[at] == "in" and words[at + 1]:
             return "", begun, []  # the preposition
         return self._compound_unit(name, at, power, parts) if name else (self._noun(at), begun, [])
@@ -262,14 +263,14 @@ class _Reader(Moments):
     ) -> tuple[str, int, list[Qualifier]]:
         """A known unit with what follows it: squared, divided by time, a kind of day."""
         words = self.words
-        if words[at + 1] in ("²", "³"):
-            power, at = (2 if words[at + 1] == "²" else 3), at + 1
+        last = at + (words[at + 1] in _RAISED and self.glued(at + 1))  # m² is one piece, and m2 are two
+        power = power or _RAISED.get(words[last][-1:], 0)
         after = phrases("parts").at(words, at + 1)
         if name == "day" and after is not None and after[0][0] == "days":
             return name, after[1], [*parts, after[0]]
         kind = MEASURES[name][0] if name in MEASURES else ""
         if power and kind == "length":
-            return f"{power} {name}", at + 1, parts
+            return f"{power} {name}", last + 1, parts
         other = unit_name(words[at + 2])
         if words[at + 1] in ("/", "per") and other in MEASURES and kind not in ("", "time", "share", *_MONEY):
             return f"{name}/{other}", at + 3, parts
@@ -375,7 +376,7 @@ class _Reader(Moments):
 
 
 def _kind(key: Quantity) -> Kind:
-    if key.kind in _MONEY or key.unit in CURRENCIES:
+    if key.kind in _MONEY or key.unit[-1:] in CURRENCIES:  # a$ too
         return "money"
     return "duration" if key.kind == "time" else "share" if key.unit == "%" else "number"
 
