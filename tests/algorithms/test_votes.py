@@ -18,6 +18,7 @@ weight = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
     others=st.lists(weight, max_size=3),
     share=st.sampled_from([1.0, 2 / 3, 0.5]),
 )
+@example(lead=[(1.0, 1.0)] + [(0.5, 0.5)] * 4, others=[], share=1.0)  # the dearest is lost first
 @example(lead=[(0.25, 0.25)] * 5, others=[], share=1.0)  # a new source weighs 1, more than any supporter loses
 def test_no_counterexample(lead: list[tuple[float, float]], others: list[float], share: float):
     """Whoever owns m sources, whatever they say, cannot bring any rival to the share."""
@@ -40,6 +41,7 @@ def test_no_counterexample(lead: list[tuple[float, float]], others: list[float],
     least=st.integers(1, 2),
 )
 @example(table=[(0.25, True, False, False)] * 5, least=1)
+@example(table=[(1.0, True, False, False)] + [(0.5, True, False, False)] * 4, least=1)  # the dearest is lost first
 def test_no_sources_outvote_the_winner(table: list[tuple[float, bool, bool, bool]], least: int):
     """Whoever owns m sources, and lets each vote for any set of classes, cannot bring a rival level."""
     most = {f"s{i}": row[0] for i, row in enumerate(table)}

@@ -267,12 +267,7 @@ class Passage:
             return value
         if isinstance(value, str):
             return cls(value, original=value)
-        if isinstance(value, Mapping):
-            attributes = dict(value)
-        elif value is None or isinstance(value, (int, float, bytes)):
-            attributes = {}
-        else:
-            attributes = _attributes(value)
+        attributes = dict(value) if isinstance(value, Mapping) else _attributes(value)
         inner = next((held for name in NESTED if isinstance(held := attributes.get(name), Mapping)), None)
         if inner is not None and not any(name in attributes for name in TEXT_FIELDS):
             attributes = {**inner, **{name: held for name, held in attributes.items() if name not in NESTED}}
