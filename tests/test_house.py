@@ -29,10 +29,10 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_579,
+    "unpoison": 29_575,
     "unpoison/agents": 2_006,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 548,
-    "unpoison/core": 1_254,
+    "unpoison/core": 1_249,
     "unpoison/injections": 1_128,
     "unpoison/models": 3_099,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_059,
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-    "lines of code in tests": 38_998,
+    "lines of code in tests": 39_128,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,
