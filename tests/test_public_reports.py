@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from needs import need
+from proxied import hear
 from unpoison import Guard, Passage, Sources
 from unpoison.agents import screen_tool_result
 from unpoison.agents.mcp_messages import McpGate
@@ -301,7 +302,7 @@ def test_ids_and_batches_of_a_client_are_answered_as_the_protocol_says():
             await wire.proxy.from_host(json.dumps(said).encode())
         for number in ("5", 5):
             page = {"content": [{"type": "text", "text": PLANTED}]}
-            await wire.proxy.from_server(json.dumps({"jsonrpc": "2.0", "id": number, "result": page}).encode())
+            await hear(wire.proxy, json.dumps({"jsonrpc": "2.0", "id": number, "result": page}).encode())
         return wire
 
     wire = asyncio.run(talk())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from proxied import hear
 from unpoison.agents.mcp_messages import McpGate
 from unpoison.agents.mcp_proxy import Proxy, ProxyBounds
 from unpoison.agents.mcp_servers import CHUNK, MessageLines, TooLong
@@ -133,7 +134,7 @@ def exchange(*lines: bytes | TooLong, **bounds: Any) -> tuple[list[bytes], list[
     async def work() -> tuple[list[bytes], list[bool]]:
         talk = Talk(**bounds)
         await talk.proxy.from_host(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"fetch"}}')
-        return talk.to_host, [await talk.proxy.from_server(line) for line in lines]
+        return talk.to_host, [await hear(talk.proxy, line) for line in lines]
 
     return asyncio.run(work())
 
@@ -172,7 +173,7 @@ def test_an_id_in_use_is_refused_and_the_result_of_one_tool_never_passes_for_ano
             line = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": name}}
             await talk.proxy.from_host(json.dumps(line).encode())
         await talk.proxy.from_host(b'{"jsonrpc":"2.0","id":null,"method":"ping"}')
-        await talk.proxy.from_server(json.dumps({"jsonrpc": "2.0", "id": 7, "result": {"content": [ORDER]}}).encode())
+        await hear(talk.proxy, json.dumps({"jsonrpc": "2.0", "id": 7, "result": {"content": [ORDER]}}).encode())
         return talk
 
     talk = asyncio.run(work())
@@ -285,7 +286,7 @@ def test_one_long_result_holds_up_no_other_and_nobody_is_said_to_be_late_meanwhi
         await reading
         ahead[0] += 5
         await asyncio.sleep(0.01)
-        await proxy.from_server(answered(3, "fine"))
+        await hear(proxy, answered(3, "fine"))
         expiring.cancel()
         return before, sorted((line["id"], "result" in line) for line in map(json.loads, talk.to_host))
 
@@ -305,7 +306,7 @@ def test_a_call_that_its_caller_cancelled_gets_no_answer_and_the_server_is_told_
         while len(talk.to_server) < 4:  # calls 1 and 2, and that both are cancelled
             await asyncio.sleep(0.01)
         for number in (1, 2):
-            assert await talk.proxy.from_server(answered(number, "late")), "it is not held against the server"
+            assert await hear(talk.proxy, answered(number, "late")), "it is not held against the server"
         expiring.cancel()
         return talk
 

@@ -93,8 +93,8 @@ class Leaf(NamedTuple):
 def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Leaf]]:
     """The strings and keys of a value that contain a letter, and the files that are no text, which are not screened.
 
-    Keys stand before the values of their object; those that came in the same order before are left out. Text in a
-    file (`text.files`) is a text too.
+    A key stands before its value; those that came in the same order before are left out. Text in a file (`text.files`)
+    is a text too.
 
     Args:
         value: Any.
@@ -205,11 +205,13 @@ def show_path(path: Path) -> str:
 def _strings(
     value: object, skip: Skip | None, *, numbers: bool = False
 ) -> Iterator[tuple[Path, str, bool, File | None]]:
-    """Every string, the file that it is, and every key with its path; iterative, because the depth may be hostile."""
-    stack: list[tuple[Path, object, str | None]] = [((), value, None)]
+    """Every string, the file that it is, and before it its key, with its path; iterative: the depth may be hostile."""
+    stack: list[tuple[Path, object, str | None, bool]] = [((), value, None, False)]
     count = 0
     while stack:
-        path, here, said = stack.pop()
+        path, here, said, keyed = stack.pop()
+        if keyed:
+            yield path, str(path[-1]), True, None
         count += 1
         if count > MAX_VALUES:
             raise TooMuchError(f"it has more than {MAX_VALUES:,} values")
@@ -230,15 +232,18 @@ def _strings(
         elif len(path) >= MAX_DEPTH:
             raise TooMuchError(f"it has more than {MAX_DEPTH} levels")
         else:
-            if isinstance(here, Mapping):
-                yield from (((*path, key), str(key), True, None) for key in here)
-            named = not isinstance(here, (list, tuple, set, frozenset))
-            inside = [
-                ((*path, step), held, _said_of(children, step) if named else None)
-                for step, held in children.items()
-                if not (named and skip is not None and skip(path, children, step))
-            ]
-            stack.extend(reversed(inside))
+            stack.extend(reversed(list(_members(path, here, children, skip))))
+
+
+def _members(
+    path: Path, holder: object, children: Mapping[Any, Any], skip: Skip | None
+) -> Iterator[tuple[Path, object, str | None, bool]]:
+    """Each member of a container: its path, itself, the type of file that is said of it, and whether it has a key."""
+    named = not isinstance(holder, (list, tuple, set, frozenset))
+    for step, held in children.items():
+        left_out = named and skip is not None and skip(path, children, step)
+        said = _said_of(children, step) if named else None
+        yield (*path, step), None if left_out else held, said, isinstance(holder, Mapping)
 
 
 def _children(value: object) -> Mapping[Any, Any] | None:

@@ -218,8 +218,7 @@ class McpGate:
     def _result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
         """A result as the host may read it; a tool's result gets a line that reports the removal."""
         of_tool, name = method in OF_TOOL, _name(method, params)
-        first = READING_ORDER if of_tool else ()
-        screened = self._screen(name, {**{key: result[key] for key in first if key in result}, **result}, params)
+        screened = self._screen(name, {key: result[key] for key in READING_ORDER if key in result} | result, params)
         if screened.outcome == "passed":
             return result
         if screened.blocked:

@@ -178,12 +178,6 @@ class Proxy:
         if len(self._ended) > self.bounds.pending:
             del self._ended[next(iter(self._ended))]
 
-    async def from_server(self, line: bytes | TooLong) -> bool:
-        """`take` a message, and wait until it was forwarded."""
-        goes_on = await self.take(line)
-        await self._settle(0)
-        return goes_on
-
     async def take(self, line: bytes | TooLong) -> bool:
         """Begin to forward a message of the server; False to stop the server.
 
@@ -232,8 +226,6 @@ class Proxy:
 
     async def _settle(self, most: int) -> None:
         """Wait until at most so many messages are screened. The server's time stands still meanwhile."""
-        if len(self._screening) <= most:
-            return
         began = self._paused = asyncio.get_running_loop().time()
         try:
             while len(self._screening) > most:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from bisect import bisect
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from unpoison.agents.leaves import UNREAD, Leaf, Path, Skip, TooMuchError, put_texts, show_path, texts_of
@@ -30,7 +32,9 @@ from unpoison.injections.redaction import (
     reading_of,
     redact,
 )  # fmt: skip
+from unpoison.injections.signs import find_signs
 from unpoison.sources.trust import Level, trust
+from unpoison.text.alignment import Region
 from unpoison.text.canonical import canonical_lines
 from unpoison.utils.plain_text import excerpt
 
@@ -234,7 +238,8 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
     """The texts that contain a prompt injection or a part of one, by position.
 
     Neighbouring texts are also judged together, and short ones and keys as one line, because a list of word pairs may
-    form a sentence. A key is a name and cannot be cut, so it must be a well-known wording.
+    form a sentence. A key is a name and cannot be cut, so it must be a well-known wording; of keys with their values
+    only certain signs count.
     """
     found: dict[int, _Found] = {}
     judged = [(i, leaf.text) for i, leaf in enumerate(leaves) if leaf.sentence or not leaf.key]
@@ -260,16 +265,25 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
             reason = Reason.of(PROMPT_INJECTION, quote=quotable(detection.worst.quote, MAX_QUOTE_CHARS))
             found[i] = _Found(detection.probability, reason, True)
     short = [  # no reader sees a type
-        (i, leaf)
+        (i, leaf.text)
         for i, leaf in enumerate(leaves)
         if len(leaf.text) <= MAX_SHORT_CHARS and leaf.name != "type" and not (i in found and leaf.sentence)
     ]
-    values = [one for one in short if not one[1].key]
-    keys = sorted((one for one in short if one[1].key), key=lambda one: len(one[1].path))
-    for row in (values, keys):
-        for group in _groups([(i, leaf.text) for i, leaf in row]):
-            found = _split(group, max(threshold, SPLIT), " ") | found
+    values = [one for one in short if not leaves[one[0]].key]
+    keys = sorted((one for one in short if leaves[one[0]].key), key=lambda one: len(leaves[one[0]].path))
+    for group in [*_groups(values), *_groups(keys)]:
+        found = _split(group, max(threshold, SPLIT), " ") | found
+    for row in (values, keys, short) if threshold <= SPLIT else ():
+        signs = find_signs("\n".join(text for _, text in row))
+        found = dict.fromkeys(_at(row, signs), _Found(SPLIT, Reason.of("tool.split"), True)) | found
     return found
+
+
+def _at(texts: Sequence[tuple[int, str]], regions: Iterable[Region]) -> list[int]:
+    """The numbers of the texts at places in all of them, with a character between two. O(n) time for n characters."""
+    ends = list(accumulate(len(text) + 1 for _, text in texts))
+    places = [range(bisect(ends, start), bisect(ends, end - 1) + 1) for start, end in regions if end]
+    return [texts[n][0] for place in places for n in place]
 
 
 def completes(before: str, texts: Sequence[str]) -> tuple[bool, str]:
@@ -293,15 +307,12 @@ def _split(texts: Sequence[tuple[int, str]], threshold: float, between: str = "\
     """The numbered texts that form an injection only together; all of them if it cannot be placed in a few steps."""
     found, split = dict[int, _Found](), None
     for _ in range(MAX_SPLITS if len(texts) > 1 else 0):
-        left, place = [(i, text) for i, text in texts if i not in found], 0
+        left = [(i, text) for i, text in texts if i not in found]
         worst = DETECTOR(between.join(text for _, text in left)).worst
         if worst.probability < threshold:
             return found
         split = _Found(worst.probability, Reason.of("tool.split"), True)
-        for i, text in left:
-            if place < worst.end and worst.start < place + len(text):
-                found[i] = split
-            place += len(text) + 1
+        found |= dict.fromkeys(_at(left, [(worst.start, worst.end)]), split)
     return {i: split for i, _ in texts} if split else {}
 
 

@@ -79,15 +79,11 @@ async def _reply(request: Request, body: PlayRequest, service: ServiceOfRequest,
     chosen = service.pick(body.defense)
     if answers:
         generator_of(chosen)
-    defense = _suppose(chosen, body)
+    trusted = (chosen.sources or Sources()).suppose(body.trust) if body.trust else chosen.sources
+    defense = chosen.with_sources(trusted)
     found = await service.preview(request, defense, query_of(body), body.passages, answers=answers)
     shown = await asyncio.to_thread(_show, found, defense, body)  # it reads the history
     return HTMLResponse(shown, headers=HEADERS)
-
-
-def _suppose(defense: Defense, body: PlayRequest) -> Defense:
-    """The defense with the page's trust in sources."""
-    return defense.with_sources((defense.sources or Sources()).suppose(body.trust) if body.trust else defense.sources)
 
 
 def _show(found: Preview, defense: Defense, body: PlayRequest) -> str:

@@ -102,17 +102,12 @@ def _bare(value: Value) -> Value:
 
 
 def without_values(text: str, answer: str) -> str:
-    """A text without the values of an answer, however they are written."""
+    """A text without the values of an answer, however they are written and whatever qualifies them."""
     given = values(answer)
     for value in reversed(values(text)):
-        if any(_same(value, one) for one in given):
+        if any(_group(value) == _group(one) and _compare_keys(value, one) in ("equal", "compatible") for one in given):
             text = text[: value.start] + text[value.end :]
     return text
-
-
-def _same(left: Value, right: Value) -> bool:
-    """Whether two values are the same but for what qualifies them."""
-    return _group(left) == _group(right) and _compare_keys(left, right) in ("equal", "compatible")
 
 
 _OPEN = frozenset(("more", "less", "least", "most"))
