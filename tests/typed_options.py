@@ -25,4 +25,4 @@ def refused() -> None:
 def accepted() -> None:
     Guard(damage=0.01, generator="extractive", sources="policy.yaml", prompt_injection="flag", learn=True)
     Vanilla(2, limits=Limits(), trust_embeddings=False)
-    Screener(Vanilla(), injections="drop", sources={"blocked": ["evil.example"]}, limits=Limits(retries=0))
+    Screener(Vanilla(), prompt_injection="drop", sources={"blocked": ["evil.example"]}, limits=Limits(retries=0))

@@ -23,6 +23,7 @@ from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProba
 from unpoison.models.requests import Flow, generate
 from unpoison.screener.options import ScreeningOptions, SharedOptions, Shell, ShellOptions, checked_constructor
 from unpoison.text.replies import informative
+from unpoison.utils.checks import refuse_unknown
 
 if TYPE_CHECKING:
     from unpoison.models.loading import GeneratorFunction
@@ -167,10 +168,11 @@ class Defense(ABC):
         """The same defense in another shell; what is not given stays.
 
         Raises:
-            OptionError: A value out of its range.
+            OptionError: An unknown option, or a value out of its range.
         """
         from unpoison.models.loading import load_models
 
+        refuse_unknown("the shell of a defense", options, ShellOptions.__annotations__)
         given: dict[str, Any] = dict(options)
         detecting = load_models(injection=given.pop("injection_model", self.models.injection))
         other = self.with_models(injection=detecting.injection)

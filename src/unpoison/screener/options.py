@@ -8,8 +8,8 @@ from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict, cast, get_type_hints
 
 from unpoison.core.verdicts import ACTIONS, Action
-from unpoison.errors import OptionError, clip, nearest
-from unpoison.utils.checks import among, flag, within
+from unpoison.errors import OptionError, clip
+from unpoison.utils.checks import among, flag, refuse_unknown, within
 
 if TYPE_CHECKING:
     from unpoison.models.loading import GeneratorFunction
@@ -84,10 +84,7 @@ def checked_constructor(kind: Any) -> Any:
         if arguments and not positional:
             example = f"{kind.__name__}({min(known)}=...)"
             raise OptionError(f"{kind.__name__} takes options by name, as in {example}, got {clip(arguments[0])}")
-        for name in options:
-            if name not in known:
-                listed = ", ".join(sorted(known))
-                raise OptionError(f"{kind.__name__} has no option {name!r}; {nearest(name, known)}it has: {listed}")
+        refuse_unknown(kind.__name__, options, known)
         if not hasattr(self, "_given"):  # the constructors of base classes are wrapped too
             self._given = {**dict(zip(positional, arguments)), **options}
         init(self, *arguments, **options)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, Unpack, cast
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.screenings import Screening
-from unpoison.core.verdicts import Action
 from unpoison.errors import OptionError
 from unpoison.injections import DETECTOR, THRESHOLD, Detection
 from unpoison.injections.detector import Stretch
@@ -168,11 +167,10 @@ class Screenable(Protocol):
 class Screener:
     """A defense in its shell, with the options of the shell and the memory of sources; `Defense` forwards to it.
 
-        Screener(Grada(keep=3), sources="policy.yaml", injections="redact").screen(query, passages)
+        Screener(Grada(keep=3), sources="policy.yaml", prompt_injection="redact").screen(query, passages)
 
     Args:
         defense: Two flows and their models.
-        injections: Short for the option `prompt_injection`.
         shell: Options of the shell, in place of those that the defense was made with.
 
     Attributes:
@@ -180,12 +178,10 @@ class Screener:
         options: The options of the shell.
 
     Raises:
-        OptionError: An option out of its range.
+        OptionError: An unknown option, or one out of its range.
     """
 
-    def __init__(self, defense: Screenable, *, injections: Action | None = None, **shell: Unpack[ShellOptions]) -> None:
-        if injections is not None:
-            shell["prompt_injection"] = injections
+    def __init__(self, defense: Screenable, **shell: Unpack[ShellOptions]) -> None:
         self.defense = defense.with_shell(**shell) if shell else defense
         self.options = self.defense._shell
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from numbers import Integral, Real
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from unpoison.errors import OptionError, clip
+from unpoison.errors import OptionError, clip, nearest
 
-__all__ = ["among", "at_least", "direct", "flag", "on_this_machine", "web_address", "within"]
+__all__ = ["among", "at_least", "direct", "flag", "on_this_machine", "refuse_unknown", "web_address", "within"]
 
 N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
@@ -30,6 +30,14 @@ def among(option: str, value: S, choices: tuple[str, ...]) -> S:
     if value not in choices:
         raise OptionError(f"{option} must be one of {', '.join(choices)}, got {clip(value)}")
     return value
+
+
+def refuse_unknown(owner: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Raise an `OptionError` for the first option that is not known, with the nearest that is."""
+    for name in options:
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise OptionError(f"{owner} has no option {name!r}; {nearest(name, known)}it has: {listed}")
 
 
 def at_least(option: str, value: N, low: N, high: N | None = None, *, whole: bool = True) -> N:
