@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from unpoison.models.requests import Flow
 
 __all__ = [
-    "CERTAIN", "DETECTOR", "MAX_QUOTE_CHARS", "STRONG", "THRESHOLD", "UNJUDGED", "Detect", "Detection", "Detector",
-    "Injection", "Stretch",
+    "CERTAIN", "DETECTOR", "FLOOR", "MAX_QUOTE_CHARS", "STRONG", "THRESHOLD", "UNJUDGED", "Detect", "Detection",
+    "Detector", "Injection", "Stretch",
 ]  # fmt: skip
 
 Detect: TypeAlias = "Callable[[Sequence[str]], Flow[list[Detection]]]"
-"""Judges texts as a flow: `Detector.flow`, or a classifier behind the driver (`screener.classified`)."""
+"""Judges texts as a flow: `Detector.flow`, or a classifier behind the driver (`screener.classifier`)."""
 
 THRESHOLD = 0.1
 """The probability from which a stretch is called an injection, unless `prompt_injection_threshold` says otherwise."""
@@ -40,7 +40,7 @@ CERTAIN = 0.95
 """The probability of a certain sign, at least."""
 
 FLOOR = 0.01
-"""The probability from which a sentence is named."""
+"""The probability from which a sentence is named, or a run of them where a classifier judges."""
 
 SLOPE = 2.0
 """What a log-odds of the transformer counts: it is sure of more than it says, as a mean over pieces is."""

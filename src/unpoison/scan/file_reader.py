@@ -11,15 +11,14 @@ from typing import Any
 
 from unpoison.errors import InputError, MissingExtraError
 from unpoison.scan.office_package import read_slides, read_word_file
-from unpoison.scan.other_files import read_mail, read_notebook, read_subtitles
 from unpoison.scan.parts import FileText, Part
 from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.spreadsheet import read_spreadsheet
-from unpoison.scan.text_files import decode
+from unpoison.scan.text_files import decode, read_mail, read_notebook, read_subtitles
 from unpoison.scan.web_page import read_page
 from unpoison.utils.confined import MAX_MEMORY, MAX_SECONDS, Confined
 
-__all__ = ["READERS", "FileReader", "read_for_parent"]
+__all__ = ["READERS", "FileReader", "advice", "read_for_parent"]
 
 
 def read_html(path: Path) -> FileText:
@@ -49,6 +48,21 @@ READERS = {
     **dict.fromkeys(HTML_FILES, read_html),
 }
 """File types whose content can expand."""
+
+_UNREAD = {
+    "save it as DOCX or PDF": (".doc", ".rtf", ".odt", ".pages", ".docm", ".wpd", ".epub", ".mobi", ".tex"),
+    "save it as XLSX or CSV": (".xls", ".xlsb", ".xlsm", ".ods", ".numbers"),
+    "save it as PPTX or PDF": (".ppt", ".odp", ".key", ".pptm"),
+    "save it as .eml": (".msg", ".mbox", ".pst"),
+    "save it as .txt": (
+        *(".xml", ".yaml", ".yml", ".log", ".json", ".toml", ".ini", ".conf", ".py", ".js", ".sql", ".adoc"),
+    ),
+    "pictures and sounds have no text that is read": (
+        *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".tif", ".tiff", ".bmp"), *(".mp3", ".wav", ".mp4", ".mov"),
+    ),
+    "unpack it": (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar", ".bz2", ".xz"),
+}  # fmt: skip
+"""What to do with files of other types."""
 
 SHORT = 2**20
 """Bytes of a web page up to which it is read without another process: a tag takes a hundred times its size."""
@@ -94,3 +108,10 @@ def read_for_parent(asked: tuple[str, str]) -> Iterator[dict[str, Any]]:
         raise InputError(why) from None
     file = file.within(max(MAX_TEXT, MAX_RATIO * Path(path).stat().st_size))
     yield {"parts": file.parts, "about": (file.title, file.author), "notes": file.notes}
+
+
+def advice(kind: str) -> str:
+    """Why files of a type are not read, and what to do with them, in one sentence."""
+    name = f"files of type {kind!r}" if kind else "files without a suffix"
+    how = next((how for how, kinds in _UNREAD.items() if kind in kinds), "save it as text")
+    return f"{name} are not read; {how}, or skip it with --ignore"

@@ -16,8 +16,7 @@ from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.retrieval.store import is_store, open_vector_store
 from unpoison.scan.documents import UNNAMED, Document, UnreadDocument, documents_of
-from unpoison.scan.file_reader import READERS, FileReader
-from unpoison.scan.other_files import advice
+from unpoison.scan.file_reader import READERS, FileReader, advice
 from unpoison.scan.parts import COVERT, FOLDED, FileText
 from unpoison.scan.stores import refuse_unknown_prefix
 from unpoison.scan.text_files import decode, table_rows

@@ -2,38 +2,33 @@
 
 A defense is a flow from a query and passages to a screening. Validating the input before that flow, and mapping its
 result back to the caller's passages, is the same for every defense and lives in this package.
-
-A classifier of prompt injections (`injection_model=`) takes the place of the built-in detector. It sees runs of whole
-sentences, and of a suspicious run each sentence by itself, so that a false alarm costs a sentence and not a passage.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, Unpack, cast
+from typing import Any, Protocol, Self, TypeAlias, Unpack, cast
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.screenings import Screening
 from unpoison.errors import OptionError
-from unpoison.injections import DETECTOR, THRESHOLD, Detection
-from unpoison.injections.detector import Stretch
+from unpoison.injections import DETECTOR
 from unpoison.models.protocols import Models
-from unpoison.models.requests import Flow, classify
+from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
 from unpoison.screener.admission import Admitted, admit
+from unpoison.screener.classifier import classify_texts
 from unpoison.screener.options import Shell, ShellOptions
 from unpoison.sources.history import Outcome
 from unpoison.sources.sources import Sources
-from unpoison.text.alignment import Region
-from unpoison.text.sentences import sentences
 from unpoison.utils.threads import on_thread
 from unpoison.utils.tracing import Mark, span
 
-__all__ = ["Event", "Screener", "classified", "outcomes_of", "runs", "stream_events"]
+__all__ = ["Event", "Screener", "outcomes_of", "stream_events"]
 
 Event: TypeAlias = Screening | str | Answer
 """An event of a stream: first a screening, then pieces of text, then one answer."""
@@ -85,63 +80,6 @@ async def stream_events(
         task.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await task
-
-
-FLOOR = 0.01
-"""The probability from which a run is named; from the usual threshold on, its sentences are asked about."""
-
-MAX_RUN_CHARS = 1_500
-"""Characters of a run of sentences: about 300 words, which fit into the 512 tokens of most classifiers. The model's
-adapter judges longer input in windows."""
-
-
-class _Run(NamedTuple):
-    """A run of whole sentences of a text."""
-
-    text: int
-    start: int
-    end: int
-
-
-def classified(texts: Sequence[str], /) -> Flow[list[Detection]]:
-    """Detect texts: one request for all runs, and one for the sentences of the suspicious ones."""
-    windows = [_Run(n, *region) for n, text in enumerate(texts) for region in runs(text)]
-    likely = yield from classify([texts[window.text][window.start : window.end] for window in windows])
-    suspicious = [(window, float(p)) for window, p in zip(windows, likely) if p > THRESHOLD]
-    parts = [
-        [
-            _Run(window.text, window.start + first, window.start + last)
-            for first, last in sentences(texts[window.text][window.start : window.end])
-        ]
-        for window, _ in suspicious
-    ]
-    alone = yield from classify([texts[one.text][one.start : one.end] for own in parts for one in own])
-    odds = iter(alone.tolist())
-    stretches: list[list[Stretch]] = [[] for _ in texts]
-    for window, p in zip(windows, likely.tolist()):
-        if FLOOR <= p <= THRESHOLD:
-            stretches[window.text].append(Stretch(window.start, window.end, p))
-    for (window, probability), own in zip(suspicious, parts):
-        judged = [(one, next(odds)) for one in own]
-        worst = [Stretch(one.start, one.end, p) for one, p in judged if p > THRESHOLD]
-        stretches[window.text] += worst or [Stretch(window.start, window.end, probability)]
-    highest = [0.0] * len(texts)
-    for window, p in zip(windows, likely.tolist()):
-        highest[window.text] = max(highest[window.text], p)
-    return [Detection(text, p, tuple(sorted(own))) for text, p, own in zip(texts, highest, stretches)]
-
-
-def runs(text: str) -> list[Region]:
-    """Runs of whole sentences of at most 1,500 characters that cover a text; a longer sentence is cut. O(n) time."""
-    runs = list[Region]()
-    for start, end in sentences(text):
-        for begin in range(start, end, MAX_RUN_CHARS):
-            close = min(end, begin + MAX_RUN_CHARS)
-            if runs and close - runs[-1][0] <= MAX_RUN_CHARS:
-                runs[-1] = runs[-1][0], close
-            else:
-                runs.append((begin, close))
-    return runs
 
 
 class Screenable(Protocol):
@@ -196,7 +134,7 @@ class Screener:
             trust_embeddings=options.trust_embeddings,
             prompt_injection=options.prompt_injection,
             threshold=options.prompt_injection_threshold,
-            detect=DETECTOR.flow if models.injection is None else classified,
+            detect=DETECTOR.flow if models.injection is None else classify_texts,
             sources=options.sources,
         )
 
