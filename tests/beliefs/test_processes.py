@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from unpoison.beliefs import Belief, SqliteBeliefs, databases, open_beliefs
-from unpoison.errors import InputError, StoreError
+from unpoison.beliefs import Belief, SqliteBeliefs, open_beliefs
+from unpoison.errors import InputError, OptionError, StoreError
 
 WRITERS = Path(__file__).with_name("writers.py")
 KILLS = int(os.environ.get("UNPOISON_KILLS", "40"))
@@ -94,8 +94,12 @@ class TestFiles:
         with pytest.raises(StoreError, match="cannot be used"):
             SqliteBeliefs(tmp_path / "absent" / "beliefs.db")
 
+    def test_a_path_that_no_file_can_have(self):
+        with pytest.raises(OptionError, match="the store of beliefs must be the path of a file"):
+            SqliteBeliefs("a\0b")
+
     def test_a_locked_file(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(databases, "BUSY", 0.05)
+        monkeypatch.setattr(SqliteBeliefs, "busy", 0.05)
         store = SqliteBeliefs(tmp_path / "beliefs.db")
         with sqlite3.connect(tmp_path / "beliefs.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")

@@ -83,7 +83,7 @@ def crashes(path: str, kills: int) -> None:
 
 
 if __name__ == "__main__":
-    databases._REDIS_TIMEOUT = databases.TIMEOUT = databases.BUSY = 60  # a busy machine loses no update either
+    databases._REDIS_TIMEOUT = databases.TIMEOUT = SqliteBeliefs.busy = 60  # a busy machine loses no update either
     what, *arguments = sys.argv[1:]
     if what == "updates":
         updates(arguments[0], *map(int, arguments[1:]))

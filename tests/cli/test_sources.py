@@ -91,7 +91,7 @@ def test_learn_remembers_counts(rows: Path, tmp_path: Path) -> None:
         (["list", "--origin", "page"], "origin must be domain, host, path:N"),
         (["list", "--policy", "none.yaml"], "the policy 'none.yaml' cannot be read"),
         (["learn", "--history", "h.db", "--method", "agreement"], "such as -g reader"),
-        (["learn", "--history", "."], "the history '.' cannot be used"),
+        (["learn", "--history", "."], "the history of sources '.' cannot be used"),
     ],
 )
 def test_mistakes_are_said_in_one_sentence(options: list[str], says: str, rows: Path) -> None:

@@ -20,7 +20,7 @@ DAY = date(2026, 3, 1)
 
 @pytest.fixture(params=["memory", "file"])
 def history(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
-    monkeypatch.setattr(module, "BUSY", 60.0)
+    monkeypatch.setattr(History, "busy", 60.0)
     return History(tmp_path / "h.db" if request.param == "file" else None)
 
 
@@ -77,7 +77,7 @@ def test_threads_lose_no_count(history: History) -> None:
 
 
 def test_a_locked_file_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BUSY", 0.01)
+    monkeypatch.setattr(History, "busy", 0.01)
     history = History(tmp_path / "h.db")
     history.record("q", {"a.com": "seen"}, DAY)
     other = sqlite3.connect(tmp_path / "h.db", isolation_level=None)

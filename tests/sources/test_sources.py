@@ -127,7 +127,7 @@ def test_what_an_option_was_given_becomes_sources(tmp_path: Path) -> None:
     assert (tmp_path / "h.db").exists()
     with pytest.raises(OptionError, match="cannot be read"):
         Sources.of(str(tmp_path / "none.yaml"))
-    with pytest.raises(OptionError, match="history must be the path of a file"):
+    with pytest.raises(OptionError, match="history of sources must be the path of a file"):
         Sources(history="a\0b")
 
 

@@ -8,17 +8,17 @@ import sqlite3
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from unpoison.beliefs.store import check_key, fresh_version
 from unpoison.core.answers import Belief
-from unpoison.errors import InputError, StoreError, clip
+from unpoison.errors import InputError, StoreError
 from unpoison.utils.extras import require
 from unpoison.utils.processes import Remade
-from unpoison.utils.sqlite import Connected, connect, explain_errors
+from unpoison.utils.sqlite import Connected, SqliteStore
 
 __all__ = ["PostgresBeliefs", "RedisBeliefs", "SqliteBeliefs"]
 
@@ -73,21 +73,13 @@ class SqlBeliefs(Remade, Connected):
 APPLICATION = int.from_bytes(b"unpb")
 """SQLite's application id, and PostgreSQL's advisory lock for creating the table."""
 
-BUSY = 10.0
-"""Seconds to wait for a lock on the file."""
-
-
 TABLE = (
     "(key TEXT NOT NULL PRIMARY KEY, answer TEXT NOT NULL, support {real} NOT NULL, conflict {real} NOT NULL,"
     " query TEXT NOT NULL, version TEXT NOT NULL, created {real} NOT NULL, updated {real} NOT NULL)"
 )
 
 
-def _make_file(connection: sqlite3.Connection) -> None:
-    connection.execute(f"CREATE TABLE beliefs {TABLE.format(real='REAL')} WITHOUT ROWID")
-
-
-class SqliteBeliefs(SqlBeliefs):
+class SqliteBeliefs(SqliteStore, SqlBeliefs):
     """Beliefs in a SQLite file, created if missing. Shared by threads and processes of one machine.
 
     The file is in write-ahead mode: readers do not wait for writers, writes are atomic, and a power failure loses at
@@ -102,26 +94,17 @@ class SqliteBeliefs(SqlBeliefs):
         StoreError: The file cannot be opened.
     """
 
+    kind = "store of beliefs"
+    app_id = APPLICATION
+    busy = 10.0
+
     def __init__(self, path: str | Path) -> None:
-        super().__init__()
-        self.path = Path(path)
+        super().__init__(path)
         with self._open_connection():
             pass
 
-    def _connect(self) -> sqlite3.Connection:
-        return connect(
-            self.path, _make_file, wait=BUSY, app_id=APPLICATION, name=self._address, kind="store of beliefs"
-        )
-
-    def _translate_errors(self) -> AbstractContextManager[None]:
-        return explain_errors(f"the belief store {self._address}")
-
-    @property
-    def _address(self) -> str:
-        return clip(str(self.path), 200)
-
-    def __repr__(self) -> str:
-        return f"SqliteBeliefs({str(self.path)!r})"
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"CREATE TABLE beliefs {TABLE.format(real='REAL')} WITHOUT ROWID")
 
 
 TIMEOUT = 5

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import date
 from functools import lru_cache
 from hashlib import blake2b
@@ -17,18 +16,12 @@ from typing import Any, Literal, NamedTuple
 
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.text.tokens import ENGLISH_318, stems
-from unpoison.utils.sqlite import Connected, connect, explain_errors, transaction
+from unpoison.utils.sqlite import SqliteStore, transaction
 
 __all__ = ["History", "Outcome", "Past", "PastRetrieval", "question_hash", "retrieval_of"]
 
 Outcome = Literal["seen", "agreed", "contested", "dropped"]
 OUTCOMES: tuple[Outcome, ...] = ("seen", "agreed", "contested", "dropped")
-
-APPLICATION = int.from_bytes(b"unph")
-"""SQLite's application id of the file."""
-
-BUSY = 2.0
-"""Seconds to wait for a lock held by another process."""
 
 MAX_QUESTIONS = 1_000
 """Questions stored for each origin."""
@@ -61,7 +54,7 @@ class Past(NamedTuple):
     dropped: int
 
 
-class History(Connected):
+class History(SqliteStore):
     """Counts by origin. Safe for threads, and with a file for processes.
 
     The file uses write-ahead logging, so readers never wait; every change is one transaction. A day before the last
@@ -74,12 +67,12 @@ class History(Connected):
         OptionError: An invalid path.
     """
 
+    kind = "history of sources"
+    app_id = int.from_bytes(b"unph")
+    busy = 2.0
+
     def __init__(self, path: str | Path | None = None) -> None:
-        if path is not None and "\0" in str(path):
-            raise OptionError(f"history must be the path of a file, got {clip(str(path))}")
-        super().__init__()
-        self.path = None if path is None else Path(path)
-        self.in_memory = path is None
+        super().__init__(path)
         self._new = 0
 
     def past(self, origins: Iterable[str], but: int | None = None) -> dict[str, Past]:
@@ -168,17 +161,16 @@ class History(Connected):
             connection.execute("DELETE FROM questions WHERE origin = ?", (origin,))
             return bool(connection.execute("DELETE FROM origins WHERE origin = ?", (origin,)).rowcount)
 
-    def _connect(self) -> sqlite3.Connection:
-        return connect(
-            self.path, _make_tables, wait=BUSY, app_id=APPLICATION, name=self._address, kind="history of sources"
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        connection.execute(
+            "CREATE TABLE origins (origin TEXT PRIMARY KEY, first_day INTEGER NOT NULL, last_day INTEGER NOT NULL,"
+            " questions INTEGER NOT NULL, agreed INTEGER NOT NULL, contested INTEGER NOT NULL,"
+            " dropped INTEGER NOT NULL) WITHOUT ROWID"
         )
-
-    def _translate_errors(self) -> AbstractContextManager[None]:
-        return explain_errors(f"the history {self._address}")
-
-    @property
-    def _address(self) -> str:
-        return "in memory" if self.path is None else clip(str(self.path), 200)
+        connection.execute(
+            "CREATE TABLE questions (origin TEXT NOT NULL, question INTEGER NOT NULL, outcome TEXT NOT NULL,"
+            " PRIMARY KEY (origin, question)) WITHOUT ROWID"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """The path of a file; the rows of a history in memory."""
@@ -195,9 +187,6 @@ class History(Connected):
             with self._open_connection() as connection, transaction(connection):
                 connection.executemany("INSERT INTO origins VALUES (?, ?, ?, ?, ?, ?, ?)", state["origins"])
                 connection.executemany("INSERT INTO questions VALUES (?, ?, ?)", state["questions"])
-
-    def __repr__(self) -> str:
-        return f"History({None if self.path is None else str(self.path)!r})"
 
 
 def question_hash(question: str) -> int:
@@ -243,19 +232,6 @@ def _prune(connection: sqlite3.Connection) -> None:
 
 
 _COLUMNS = "origin, first_day, last_day, questions, agreed, contested, dropped"
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "CREATE TABLE origins (origin TEXT PRIMARY KEY, first_day INTEGER NOT NULL, last_day INTEGER NOT NULL,"
-        " questions INTEGER NOT NULL, agreed INTEGER NOT NULL, contested INTEGER NOT NULL,"
-        " dropped INTEGER NOT NULL) WITHOUT ROWID"
-    )
-    connection.execute(
-        "CREATE TABLE questions (origin TEXT NOT NULL, question INTEGER NOT NULL, outcome TEXT NOT NULL,"
-        " PRIMARY KEY (origin, question)) WITHOUT ROWID"
-    )
-
 
 _PAST = f"""
 SELECT {_COLUMNS.replace("origin", "o.origin")}, q.outcome FROM origins o

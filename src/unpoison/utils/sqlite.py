@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 
-from unpoison.errors import InputError, StoreError
+from unpoison.errors import InputError, OptionError, StoreError, clip
 from unpoison.utils.files import private
 
-__all__ = ["Connected", "connect", "explain_errors", "transaction"]
+__all__ = ["Connected", "SqliteStore", "connect", "explain_errors", "transaction"]
 
 SCHEMA = 1
 """The schema version of all files."""
@@ -69,6 +69,50 @@ class Connected(ABC):
             if self._process == os.getpid():
                 self._connection.close()
             self._connection = None
+
+
+class SqliteStore(Connected):
+    """A store in one SQLite file, created with its tables on first use.
+
+    Attributes:
+        path: The file; None for memory.
+        kind: What it is, in messages.
+        app_id: SQLite's application id of the file.
+        busy: Seconds to wait for a lock held by another process.
+
+    Raises:
+        OptionError: An invalid path.
+    """
+
+    kind: ClassVar[str]
+    app_id: ClassVar[int]
+    busy: ClassVar[float]
+
+    def __init__(self, path: str | Path | None) -> None:
+        if path is not None and "\0" in str(path):
+            raise OptionError(f"the {self.kind} must be the path of a file, got {clip(str(path))}")
+        super().__init__()
+        self.path = None if path is None else Path(path)
+        self.in_memory = path is None
+
+    @abstractmethod
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """Create the tables."""
+
+    def _connect(self) -> sqlite3.Connection:
+        return connect(
+            self.path, self._make_tables, wait=self.busy, app_id=self.app_id, name=self._address, kind=self.kind
+        )
+
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        return explain_errors(f"the {self.kind} {self._address}")
+
+    @property
+    def _address(self) -> str:
+        return "in memory" if self.path is None else clip(str(self.path), 200)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({None if self.path is None else str(self.path)!r})"
 
 
 def connect(
