@@ -28,7 +28,7 @@ from unpoison.runtime.jobs import Job, Plan, model_error, plan
 from unpoison.utils.threads import on_thread, start_thread
 from unpoison.utils.tracing import Mark, model_call_span
 
-__all__ = ["Limits", "arun", "as_flow", "result_of", "run"]
+__all__ = ["Limits", "arun", "as_flow", "result_of", "run", "sum_of_reported"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +287,8 @@ def _job_result(job: Job, value: Any, began: float, attempts: int, mark: Mark) -
         replies = [value] if isinstance(value, Reply) else value
         call = replace(
             call,
-            prompt_tokens=_total(reply.prompt_tokens for reply in replies),
-            completion_tokens=_total(reply.completion_tokens for reply in replies),
+            prompt_tokens=sum_of_reported(reply.prompt_tokens for reply in replies),
+            completion_tokens=sum_of_reported(reply.completion_tokens for reply in replies),
             cached=all(reply.cached for reply in replies),
         )
     mark("unpoison.attempts", attempts)
@@ -300,7 +300,8 @@ def _job_result(job: Job, value: Any, began: float, attempts: int, mark: Mark) -
     return _JobResult(value, call)
 
 
-def _total(counts: Iterable[int | None]) -> int | None:
+def sum_of_reported(counts: Iterable[int | None]) -> int | None:
+    """The sum of the numbers of tokens that models report; None if none reports one."""
     reported = [count for count in counts if count is not None]
     return sum(reported) if reported else None
 

@@ -25,7 +25,7 @@ from unpoison.defenses.base import Defense
 from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import OptionError, UnpoisonError
 from unpoison.io.output import Journal, read_rows, write_json, write_rows
-from unpoison.runtime.driver import Limits, run
+from unpoison.runtime.driver import Limits, run, sum_of_reported
 from unpoison.utils.checks import at_least
 from unpoison.utils.threads import parallel_map
 from unpoison_lab.attacks.base import Attack
@@ -300,8 +300,8 @@ def measure_question(staged: Staged, defense: Defense, plain: Vanilla | None, fi
         screening_seconds=round(screened, 6),
         seconds=round(whole, 6),
         calls=sum(call.items for call in prompts),
-        prompt_tokens=_sum([call.prompt_tokens for call in prompts]),
-        completion_tokens=_sum([call.completion_tokens for call in prompts]),
+        prompt_tokens=sum_of_reported(call.prompt_tokens for call in prompts),
+        completion_tokens=sum_of_reported(call.completion_tokens for call in prompts),
     )
 
 
@@ -324,8 +324,3 @@ def _run_defense(
     else:
         answer = plain.answer(query, screening.read[:final])
     return screening, answer, (*calls, *answer.calls), screened, time.perf_counter() - began
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    reported = [count for count in counts if count is not None]
-    return sum(reported) if reported else None
