@@ -107,7 +107,7 @@ class Rag:
             OptionError: The defense has no generator.
         """
         (query, passages), calls = run(self._find_passages(as_query(question)), self._models, self.defense.limits)
-        if not passages and self._reads:
+        if not passages and not self.defense.answers_itself:
             return self._empty_answer(query, calls)
         answer = withhold_unproved(self.defense.answer(*self._comparable(query, passages)), self.guarantee)
         return replace(answer, calls=(*calls, *answer.calls))
@@ -126,15 +126,10 @@ class Rag:
         """`ask` for asyncio."""
         found = self._find_passages(as_query(question))
         (query, passages), calls = await arun(found, self._models, self.defense.limits)
-        if not passages and self._reads:
+        if not passages and not self.defense.answers_itself:
             return self._empty_answer(query, calls)
         answer = withhold_unproved(await self.defense.aanswer(*self._comparable(query, passages)), self.guarantee)
         return replace(answer, calls=(*calls, *answer.calls))
-
-    @property
-    def _reads(self) -> bool:
-        """Whether the defense answers from passages only."""
-        return not self.defense.answers_itself
 
     def _empty_answer(self, query: Query, calls: tuple[Call, ...]) -> Answer:
         nothing = Evidence(notes=("the retriever found nothing that matches",))
