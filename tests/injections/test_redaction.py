@@ -64,6 +64,12 @@ def test_parts_of_a_text_overlap_and_leave_nothing_out(text: str) -> None:
         ("שלום\u202e", [(4, 5)]),  # an override is none
         ("🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", []),  # the flag of England
         ("a\U000e0067\U000e0062", [(1, 3)]),
+        ("ig\u034fnore", [(2, 3)]),
+        ("\u05d1\u05b8\u034f\u05b4", []),  # keeps two points of Hebrew apart
+        ("ig\u115fnore \u3164\uffa0", [(2, 3), (8, 10)]),  # fillers of Hangul
+        ("a\u17b5b\ufff9", [(1, 2), (3, 4)]),
+        ("葛\U000e0100 ᠠ\u180b", []),  # forms of a character
+        ("\x1b[31mété\x1b[0m \ud800", []),  # a terminal's colours, and half a character
     ],
 )
 def test_hidden_are_characters_without_a_meaning_where_they_stand(text: str, hidden: list[tuple[int, int]]) -> None:

@@ -16,6 +16,7 @@ from unpoison.injections.cutting import injection_spans, without_injections
 from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS
 from unpoison.text.alignment import Region, merge_regions
 from unpoison.text.canonical import MARK
+from unpoison.text.invisible import IGNORED, TAG
 
 __all__ = ["MARK", "PART_CHARS", "RedactedPart", "RedactedText", "hidden_parts", "parts_of", "reading_of", "redact"]
 
@@ -25,18 +26,24 @@ PART_CHARS, OVERLAP = 20_000, 2_000
 _RUN, GROUP = re.compile(r"(?<![^\s\"',;:])[^\s\"',;:]{1000,}+"), 64
 """A long run, and the number of its characters at which groups of any encoding end, also of one inside another."""
 
-INVISIBLE = "\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\U000e0001\U000e0020-\U000e007f"
-JOINERS = "\u200c\u200d"
-SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-OVERRIDES = "\u202d\u202e"
-DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202c\u2066-\u2069"
+CONTROLS = r"\x00-\x1f\x7f-\x9f\ud800-\udfff"
+"""Invisible, but left: a terminal's colours, and halves of characters."""
 
-_ANY = re.compile(rf"[{INVISIBLE}{JOINERS}{SELECTORS}{OVERRIDES}{DIRECTIONS}\u00ad]")
+JOINERS = r"\u034f\u200c\u200d"
+"""One of them is left behind any letter but those of ASCII: it shapes the letter, or parts two of its points."""
+
+SELECTORS = r"\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+"""One of them is left, as it chooses a form of the character before it; several carry a message."""
+
+DIRECTIONS = r"\u061c\u200e\u200f\u202a-\u202c\u2066-\u2069"
+"""They are left beside letters that are written from right to left."""
+
+_ANY = re.compile(f"[{IGNORED}{TAG}]")
 _FLAG = "\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f"
 _HIDDEN = re.compile(
-    rf"({_FLAG}|\A\ufeff(?![{INVISIBLE}]))|[{INVISIBLE}{OVERRIDES}]+"
-    rf"|[{JOINERS}\u00ad]{{2,}}|(?:(?<=[\x00-\x7f])|\A)[{JOINERS}]"  # a joiner shapes the preceding letter
-    rf"|[{SELECTORS}]{{2,}}"  # one chooses a form, several carry a message
+    rf"({_FLAG}|\A\ufeff(?![{IGNORED}{TAG}]))"
+    rf"|(?:(?![{CONTROLS}{JOINERS}{SELECTORS}{DIRECTIONS}\u00ad])[{IGNORED}{TAG}])+"
+    rf"|[{JOINERS}\u00ad]{{2,}}|(?:(?<=[\x00-\x7f])|\A)[{JOINERS}]|[{SELECTORS}]{{2,}}"
 )
 _DIRECTIONS = re.compile(rf"[{DIRECTIONS}]+")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")

@@ -102,7 +102,8 @@ MARKS = ".,;:!?()[]'\"\u2018\u2019\u201c\u201d"
 LINE_END = re.compile(r"(?<=[^\W\d_])\u00ad[ \t]*\r?\n[ \t]*(?=[^\W\d_])(?![A-Z])")
 TAGS = re.compile("(\U0001f3f4[\U000e0030-\U000e007a]{3,6}\U000e007f)|[\U000e0000-\U000e007f]+")
 
-ANY_TAG = re.compile("[\U000e0000-\U000e007f]")
+TAG = "\U000e0000-\U000e007f"
+ANY_TAG = re.compile(f"[{TAG}]")
 
 MIN_WORDS = 5
 """Minimum number of invisible words in sequence that are a message, and are read."""
