@@ -58,17 +58,6 @@ def test_what_it_shows_goes_to_other_processes() -> None:
     assert repr(pickle.loads(pickle.dumps(guard))) == repr(guard)  # noqa: S301
 
 
-AUTHORS = {"screening", "answering", "answer_from", "all_kept", "shell", "verbatim", "answers_itself", "source_notes"}
-
-
-@pytest.mark.parametrize("defense", [Guard(), Grada(), Vanilla()])
-def test_completion_offers_what_users_may_use(defense: Defense) -> None:
-    offered = {name for name in dir(defense) if not name.startswith("_")}
-    assert {"screen", "ascreen", "answer", "aanswer", "aanswer_stream", "sources", "limits", "with_style"} <= offered
-    assert not AUTHORS & offered
-    assert all(hasattr(defense, name) for name in AUTHORS)
-
-
 def test_another_shell_changes_nothing_of_the_first() -> None:
     first = Guard(sources={"known": ["a.example"]}, generator=ScriptedGenerator("x"))
     second = first.with_shell(sources=None, limits=Limits(retries=0), trust_embeddings=False)

@@ -38,11 +38,6 @@ __all__ = [
 
 EQUAL = Reason.of("copies.all_equal")
 
-FOR_AUTHORS = frozenset(
-    ("all_kept", "answer_from", "answering", "answers_itself", "screening", "shell", "source_notes", "verbatim")
-)
-"""What whoever writes a defense or a service uses, and completion does not offer."""
-
 
 class Defense(ABC):
     """A defense decides which passages to trust and, with a generator, answers despite poisoned ones.
@@ -182,9 +177,6 @@ class Defense(ABC):
     def __repr__(self) -> str:
         """The call that makes it, apart from a style of prompts."""
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._given.items())})"
-
-    def __dir__(self) -> Iterable[str]:
-        return set(super().__dir__()) - FOR_AUTHORS
 
     def all_kept(
         self, query: Query, passages: tuple[Passage, ...], reasons: str | Reason | Sequence[str | Reason], *notes: str
