@@ -21,7 +21,7 @@ from unpoison.defenses.guard import Guard
 from unpoison.defenses.ragdefender import Grouping, RagDefender
 from unpoison.defenses.trustrag import Cluster, TrustRag, density, reference_filter, reference_overlaps
 from unpoison.models.prompts import consolidation_prompt, decision_prompt, knowledge_prompt
-from unpoison.models.requests import Flow, generate, together
+from unpoison.models.requests import Flow, generate, run_side_by_side
 from unpoison.utils.checks import among, at_least, flag
 from unpoison.utils.extras import require
 
@@ -162,7 +162,7 @@ class TrustRagAblation(TrustRag):
         details, steps = dict[str, str](), dict[str, Reply]()
         if self.internal_knowledge:
             asking = generate([knowledge_prompt(query.reading, reference=reference)], "internal knowledge")
-            screening, (memory,) = yield from together(self.screening(query, passages), asking)
+            screening, (memory,) = yield from run_side_by_side(self.screening(query, passages), asking)
             steps["internal knowledge"] = memory
             internal = details["internal_knowledge"] = memory.text
         else:

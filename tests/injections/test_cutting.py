@@ -20,7 +20,7 @@ from unpoison.core.verdicts import Action, Span, merge_spans
 from unpoison.injections import DETECTOR, model
 from unpoison.injections.cutting import (
     WithoutInjections,
-    _orders_in,
+    _injections_above,
     _worth_keeping,
     cut_of,
     harmless,
@@ -191,8 +191,8 @@ def test_a_rest_is_read_from_half_of_the_passage(words: int, kept: bool) -> None
 def test_a_question_that_only_asks_is_one_from_the_strong_probability(probability: float, found: int) -> None:
     text = "Who built the harbour of Ghent?"
     detection = Detection(text, probability, (Stretch(0, len(text), probability),))
-    assert len(_orders_in(detection, 0.1)) == found
-    assert len(_orders_in(detection, 0.1, strict=True)) == 1
+    assert len(_injections_above(detection, 0.1)) == found
+    assert len(_injections_above(detection, 0.1, strict=True)) == 1
 
 
 def cut(text: str, threshold: float = 0.5, value: bool = False) -> WithoutInjections:

@@ -9,7 +9,7 @@ import pytest
 
 from unpoison.models import requests
 from unpoison.models.prompts import answer_prompt
-from unpoison.models.requests import Encode, Flow, Generate, Judge, Request, together
+from unpoison.models.requests import Encode, Flow, Generate, Judge, Request, run_side_by_side
 
 PROMPT = answer_prompt("who?", ["Ann did it."])
 
@@ -49,7 +49,7 @@ def steps(name: str, *counts: int) -> Flow[list[Any]]:
     ("left", "right"), [((1, 2), (3,)), ((), (1, 1)), ((2,), ()), ((), ()), ((0, 1), (1, 0)), ((1, 1, 1), (2,))]
 )
 def test_two_flows_side_by_side_each_hear_their_own(left: tuple[int, ...], right: tuple[int, ...]) -> None:
-    flow, asked = together(steps("l", *left), steps("r", *right)), []
+    flow, asked = run_side_by_side(steps("l", *left), steps("r", *right)), []
     replies: tuple[Any, ...] | None = None
     try:
         while True:

@@ -7,7 +7,7 @@ import pytest
 from unpoison.core.passages import Passage
 from unpoison.models import ScriptedGenerator
 from unpoison.scan.incident import DocumentVerdict, trace
-from unpoison.scan.statements import claim, says, statements
+from unpoison.scan.statements import claim, says, statement_strengths
 
 QUESTION = "which city has the museum of the Vasa"
 TEXTS = [
@@ -56,7 +56,7 @@ def test_whether_a_reply_gives_an_answer(reply: str, answer: str, same: bool) ->
 
 
 def test_how_plainly_texts_state_an_answer() -> None:
-    stated = statements(QUESTION, "Gothenburg", [*TEXTS, "Gothenburg has a harbour.", ""])
+    stated = statement_strengths(QUESTION, "Gothenburg", [*TEXTS, "Gothenburg has a harbour.", ""])
     assert stated[2] > 0.9
     assert stated[0] == stated[4] == 0
     assert 0 < stated[3] < stated[2]

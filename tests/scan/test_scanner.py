@@ -14,7 +14,7 @@ from unpoison.core.verdicts import Span
 from unpoison.errors import InputError, OptionError
 from unpoison.scan import Document, Scan, scan
 from unpoison.scan.collection import collect_documents
-from unpoison.scan.engine import Engine, Look, LookedAt, _look
+from unpoison.scan.engine import Engine, UnitScores, UnitTask, _score_chunk
 from unpoison.scan.findings import Finding
 from unpoison.scan.parts import FOLDED, FileText, Part
 from unpoison.scan.report import sarif
@@ -89,11 +89,11 @@ def test_a_killed_scan_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     lines = kept.read_bytes().splitlines(keepends=True)
     kept.write_bytes(b"".join(lines[:40]) + lines[40][:30])  # killed while it wrote
 
-    def look(defense: str, some: list[LookedAt]) -> list[Look]:
+    def look(defense: str, some: list[UnitTask]) -> list[UnitScores]:
         read.extend(one.unit.text for one in some)
-        return _look(defense, some)
+        return _score_chunk(defense, some)
 
-    monkeypatch.setattr("unpoison.scan.engine._look", look)
+    monkeypatch.setattr("unpoison.scan.engine._score_chunk", look)
     assert scan(documents, engine=Engine(workers=1, progress=kept)).findings == found.findings
     assert read == [document["text"] for document in documents[40:]]
 

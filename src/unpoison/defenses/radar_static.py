@@ -24,7 +24,7 @@ from unpoison.core.reasons import Reason, add_sentences, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, make_answer
-from unpoison.defenses.voices import read_alone, statements
+from unpoison.defenses.voices import as_statements, read_alone
 from unpoison.models.prompts import (
     Prompt,
     answer_alone_prompt,
@@ -166,7 +166,7 @@ class StaticRadar(Defense):
     def _statements(self, question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
         """The answers as NLI statements. The released code judges equal answers like any others."""
         if self.mode == "paper":
-            return statements(question, answers)
+            return as_statements(question, answers)
         return [f"Question: {question} Answer: {answer}" for answer in answers], np.arange(len(answers))
 
     def _entailment(self, question: str, answers: list[str]) -> Flow[tuple[Matrix, Matrix]]:

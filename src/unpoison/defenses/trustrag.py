@@ -37,7 +37,7 @@ from unpoison.models.prompts import (
     knowledge_prompt,
 )
 from unpoison.models.protocols import Encoder, Generator
-from unpoison.models.requests import Flow, generate, together
+from unpoison.models.requests import Flow, generate, run_side_by_side
 from unpoison.text.tokens import nltk_stems, rouge_l
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.extras import require
@@ -226,7 +226,7 @@ class TrustRag(Defense):
             return (yield from super().answering(query, passages))
         reference = self.mode == "reference"
         asking = generate([knowledge_prompt(query.reading, reference=reference)], "internal knowledge")
-        screening, (memory,) = yield from together(self.screening(query, passages), asking)
+        screening, (memory,) = yield from run_side_by_side(self.screening(query, passages), asking)
         prompt = consolidation_prompt(query.reading, memory.text, screening.texts, reference=reference)
         (consolidated,) = yield from generate([prompt], "consolidation")
         prompt = decision_prompt(query.reading, consolidated.text, memory.text, assess=True)

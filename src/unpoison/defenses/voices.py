@@ -2,7 +2,7 @@
 
 A proof needs the answer of a passage to be a function of the question and of this passage. A prompt with one passage is
 not enough, because a model that runs many prompts in one batch may pad and round them together. Models without this
-effect set `isolated`; `read_apart` sends the prompts to any other batching model one by one.
+effect set `isolated`; `read_isolated` sends the prompts to any other batching model one by one.
 
 Without `sources` every passage is a voice. With `sources`, all passages of one origin share a voice, and so do equal
 texts of unknown origin. If a policy or a history distinguishes sources, new sources do not count beside known ones
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from unpoison.sources.sources import Sources
 
 __all__ = [
-    "COUNTING", "MAX_ANSWER_CHARS", "Voice", "by_turns", "contradictions", "is_isolated", "read_alone",
-    "read_apart", "statements", "those_that_count", "voices_of",
+    "COUNTING", "MAX_ANSWER_CHARS", "Voice", "as_statements", "by_turns", "contradictions", "is_isolated", "read_alone",
+    "read_isolated", "those_that_count", "voices_of",
 ]  # fmt: skip
 
 MAX_ANSWER_CHARS = 2000
@@ -41,7 +41,7 @@ def read_alone(query: Query, passages: Sequence[Passage], prompt: Callable[[str,
     return ["" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS] for reply in replies]
 
 
-def statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+def as_statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
     """The distinct answers as statements for an NLI model, and for every answer the index of its statement.
 
     Answers are compared without case, white space and a final period; the first wording is used. The question is part
@@ -61,7 +61,7 @@ def contradictions(question: str, answers: Sequence[str]) -> Flow[NDArray[np.flo
     Returns:
         Shape (n, n), symmetric; equal answers do not contradict.
     """
-    distinct, positions = statements(question, answers)
+    distinct, positions = as_statements(question, answers)
     left, right = np.triu_indices(len(distinct), 1)
     judged = yield from judge([(distinct[i], distinct[j]) for i, j in zip(left, right, strict=True)], "contradiction")
     conflict = np.zeros((len(distinct), len(distinct)))
@@ -74,7 +74,7 @@ def is_isolated(generator: Generator | None) -> bool:
     return not isinstance(generator, BatchGenerator) or bool(getattr(generator, "isolated", False))
 
 
-def read_apart(
+def read_isolated(
     query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt], generator: Generator | None
 ) -> Flow[list[str]]:
     """The generator's answer from each passage alone, as a function of the question and this passage; "" for a refusal.

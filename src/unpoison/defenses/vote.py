@@ -50,7 +50,7 @@ from unpoison.core.reasons import Reason, add_sentences, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
-from unpoison.defenses.voices import Voice, read_apart, those_that_count, voices_of
+from unpoison.defenses.voices import Voice, read_isolated, those_that_count, voices_of
 from unpoison.errors import InputError, OptionError
 from unpoison.io.rows import Row
 from unpoison.models.loading import can_write
@@ -147,7 +147,7 @@ class Vote(Defense):
 
     def take_poll(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Poll]:
         """Read each passage alone, and count the answers."""
-        answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, self.models.generator)
+        answers = yield from read_isolated(query, passages, atomic_answer_reference_prompt, self.models.generator)
         voices = voices_of(self.sources, query.text, passages)
         unit: Literal["passages", "sources"] = "passages" if self.sources is None else "sources"
         return count_votes(query.reading, answers, voices, self.least, unit)

@@ -1,7 +1,7 @@
-"""Prompt injections: found, cut out with what is under their voice, and reported.
+"""Detects prompt injections and removes them, with the text in their block that belongs to them.
 
-`Detector` is the door: every surface (screenings, scans, incidents, memories, tool results, readers) asks the same one.
-`cutting` removes what it finds from passages, `redaction` from other texts, byte for byte.
+Entry point: `Detector`, which screenings, scans, incidents, memories, tool results and readers share. `cutting` removes
+injections from passages, `redaction` from other texts, leaving the rest unchanged byte for byte.
 """
 
 from unpoison.injections.detector import DETECTOR, STRONG, THRESHOLD, Detection, Detector, Injection

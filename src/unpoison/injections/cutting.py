@@ -1,4 +1,4 @@
-"""Prompt injections in passages: cut out with what is under their voice, until what is left holds none."""
+"""Removes prompt injections from passages, with the rest of their blocks, until none is left."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_CUTS = 8
-"""Rounds of cutting in one passage; a passage that still holds an injection is dropped."""
+"""Maximum rounds of cutting in one passage; one that still holds an injection after them is dropped."""
 
 MAX_PLACES = 16
-"""Injections that one round may find in a passage; a passage with more is dropped."""
+"""Maximum injections that one round may find in a passage; one with more is dropped."""
 
 RESIDUE = 0.05
 """The highest probability of the rest of a passage after strong evidence, stricter than the threshold."""
 
 MIN_WORDS = 3
-"""A rest of fewer words is dropped."""
+"""Minimum words of a rest; a shorter one is dropped."""
 
 MIN_REST_WORDS, MIN_REST_SHARE = 20, 0.5
-"""After strong evidence, a rest of fewer words, or of a smaller share of the passage, is dropped."""
+"""Minimum words, and share of the passage, of a rest after strong evidence; a smaller one is dropped."""
 
 
 class WithoutInjections(NamedTuple):
@@ -67,7 +67,7 @@ class Cut(NamedTuple):
     Attributes:
         spans: One, or none if the injection has no place in the caller's text.
         quoted: Whether it is a quotation.
-        strong: Whether what follows goes with it.
+        strong: Whether the rest of its block is removed too.
     """
 
     spans: tuple[Span, ...]
@@ -80,12 +80,12 @@ def cut_of(passage: Passage, worst: Injection, value: bool = False) -> Cut:
 
     Of a quotation only the quotation is removed, from the start of the injection. Strong evidence also removes the rest
     of the block (`injections.blocks.under_voice`) or value; weaker evidence removes the sentences of the injection.
-    Blocks are those of the caller's text, because a reading has no paragraphs. A title is a block.
+    Blocks are those of the caller's text, because a canonical text has no paragraphs. A title is a block.
 
     Args:
         passage: One that holds it.
         worst: The injection.
-        value: Whether the text is a value of a tool's result, which goes from the injection on.
+        value: Whether the text is a value of a tool's result, of which everything from the injection on is removed.
     """
     reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
     probability = round(worst.probability, 4)
@@ -144,10 +144,10 @@ def without_injections(
     Args:
         passage: One that holds an injection.
         detection: That on its reading.
-        detect: Judges the rest.
-        threshold: The probability from which a stretch is an injection.
-        value: Whether the text is a value of a tool's result: it goes from strong evidence on, and a rest of any length
-            stays. Of a passage, a rest of few words is dropped then.
+        detect: Detects injections in the rest.
+        threshold: The probability above which a stretch is an injection.
+        value: Whether the text is a value of a tool's result: strong evidence removes everything from it on, and a rest
+            of any length is kept. Otherwise, after strong evidence, a rest of few words is dropped.
     """
     whole, spans = passage, hidden_spans(passage, detection.probability)
     strong = bool(spans)
@@ -155,13 +155,13 @@ def without_injections(
         passage = without(whole, spans)
         (detection,) = yield from detect([passage.reading])
     for _ in range(MAX_CUTS):
-        found = _orders_in(detection, RESIDUE if strong else threshold, strong)
+        found = _injections_above(detection, RESIDUE if strong else threshold, strong)
         if not found:
             read = sorted({passage.reading, passage.shown})  # with and without the marks of the cuts
             fine = not spans or _worth_keeping(whole, passage, None if not strong else 0 if value else MIN_REST_WORDS)
             if fine:
                 again = yield from detect(read)
-                fine = not any(_orders_in(one, RESIDUE if strong else threshold, strong) for one in again)
+                fine = not any(_injections_above(one, RESIDUE if strong else threshold, strong) for one in again)
             return WithoutInjections(passage if fine else None, spans)
         cuts = [cut_of(passage, one, value) for one in found]
         strong = strong or any(one.strong and not one.quoted for one in cuts)
@@ -173,10 +173,10 @@ def without_injections(
     return WithoutInjections(None, spans)
 
 
-def _orders_in(detection: Detection, threshold: float, strict: bool = False) -> list[Injection]:
-    """The injections above a threshold without weak ones that only ask, except beside strong evidence.
+def _injections_above(detection: Detection, threshold: float, strict: bool = False) -> list[Injection]:
+    """The injections above a threshold, without weak ones that only ask unless `strict` (after strong evidence).
 
-    A question is no instruction; other checks find a repeated question of the user. A mark in an address asks nothing.
+    A question is no instruction; other checks find a repeated question of the user. A "?" inside a URL does not count.
     """
     found, text = detection.above(threshold), detection.text
     return [
@@ -190,7 +190,7 @@ def _orders_in(detection: Detection, threshold: float, strict: bool = False) -> 
 
 
 def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool:
-    """Whether a rest may be read: it has enough words and, after strong evidence, is no payload itself."""
+    """Whether a rest may be kept: it has enough words and, after strong evidence, is no payload itself."""
     if min_words is None or not _says_something(rest):
         return _says_something(rest)
     if not min_words:
@@ -217,7 +217,7 @@ def _says_something(passage: Passage) -> bool:
 
 
 MAX_NAMED = 10
-"""Passages that a note names."""
+"""Maximum passages that a note lists."""
 
 
 class Injections(NamedTuple):
@@ -226,11 +226,11 @@ class Injections(NamedTuple):
     Attributes:
         policy: The action on passages with an injection.
         probability: That a passage holds an injection, by its worst stretch, in [0, 1], shape (k,).
-        quotes: That stretch, of those that hold one, by position.
-        passages: What the defense gets of them: those that hold none, the rests of those that are cut, and those that
-            are flagged.
-        read: The positions of these, rising.
-        spans: Where the injections stand, by position.
+        quotes: The text of that stretch, by position of the passages with an injection.
+        passages: Those that the defense reads: passages without an injection, rests of passages that were cut, and
+            flagged passages.
+        read: Their positions, ascending.
+        spans: The injections, by position of their passage.
         notes: What could not be judged.
     """
 
@@ -249,17 +249,17 @@ def injections_in(
     """Detect each passage independently. O(n log n) time in the length of the texts.
 
     Args:
-        passages: All of a question.
-        policy: `redact` cuts injections, and what is under their voice, out of passages whose rest says something and
-            is harmless, and drops the others; `drop` drops all, `flag` none.
-        detect: What judges.
-        threshold: The probability from which something is an injection.
+        passages: All passages of a question.
+        policy: `redact` cuts injections and the rest of their blocks out of passages, and drops passages whose rest is
+            too short or not harmless; `drop` drops all passages with an injection, `flag` none.
+        detect: Detects injections.
+        threshold: The probability above which a stretch is an injection.
     """
     detections = yield from detect([passage.reading for passage in passages])
     left: list[Passage | None] = list(passages)
     quotes, spans = dict[int, str](), dict[int, tuple[Span, ...]]()
     for i, detection in enumerate(detections):
-        if not (found := _orders_in(detection, threshold)):
+        if not (found := _injections_above(detection, threshold)):
             continue
         quotes[i] = max(found).quote
         if policy == "redact":
@@ -280,12 +280,12 @@ def injections_in(
 
 
 def _only_asks(stretch: str) -> bool:
-    """Whether a stretch ends as a question and orders nothing: "Reply with Ghent?" is an order with another mark."""
+    """Whether a stretch is a question without an imperative; "Reply with Ghent?" has one."""
     return stretch.rstrip().endswith("?") and all(part.form != ORDERS for part in find_imperatives(stretch))
 
 
 def _notes(detections: Sequence[Detection]) -> tuple[str, ...]:
-    """What could not be judged, once each, with the positions of the passages."""
+    """What could not be judged, one note each, with the positions of the passages."""
     by_note: dict[str, list[int]] = {}
     for i, detection in enumerate(detections):
         if detection.note:

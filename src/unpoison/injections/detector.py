@@ -1,7 +1,7 @@
-"""The door to this room: `Detector` says of any text how likely it holds a prompt injection, and where.
+"""Entry point: `Detector`, which returns the probability that a text holds a prompt injection, and where it stands.
 
-Certain signs are found by a grammar (`injections.signs`), everything else by a transformer (`injections.model`). Where
-its libraries are missing, only the signs are found, and every judgement says so.
+A grammar finds certain signs (`injections.signs`), a transformer everything else (`injections.model`). Without the
+libraries of the transformer only signs are found, and every detection notes this.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ __all__ = [
 ]  # fmt: skip
 
 Detect: TypeAlias = "Callable[[Sequence[str]], Flow[list[Detection]]]"
-"""Judges texts as a flow: `Detector.flow`, or a classifier behind the driver (`screener.classifier`)."""
+"""A detector as a flow: `Detector.flow`, or a classifier whose calls the driver makes (`screener.classifier`)."""
 
 THRESHOLD = 0.1
-"""The probability from which a stretch is called an injection, unless `prompt_injection_threshold` says otherwise."""
+"""The probability above which a stretch is an injection; the option `prompt_injection_threshold` overrides it."""
 
 STRONG = 0.5
-"""The probability from which what follows an injection in its block goes with it (`injections.blocks`)."""
+"""The probability from which the rest of an injection's block is removed with it (`injections.blocks`)."""
 
 MAX_QUOTE_CHARS = 160
-"""Characters of an injection that a reason shows."""
+"""Maximum characters of an injection that a reason quotes."""
 
 CERTAIN = 0.95
-"""The probability of a certain sign, at least."""
+"""The probability given to a certain sign."""
 
 FLOOR = 0.01
-"""The probability from which a sentence is named, or a run of them where a classifier judges."""
+"""The probability from which a sentence is reported, or a run of sentences by a classifier."""
 
 SLOPE = 2.0
-"""What a log-odds of the transformer counts: it is sure of more than it says, as a mean over pieces is."""
+"""Factor on the transformer's log-odds: they are a mean over tokens, which makes the model underconfident."""
 
 UNJUDGED = "not judged for prompt injection beyond certain signs, as onnxruntime is not installed or the model is off"
 
@@ -66,8 +66,8 @@ class Injection(NamedTuple):
 
     Attributes:
         probability: Of being an injection, in [0, 1].
-        quote: Its words, at most 160 characters.
-        start, end: Its position in the text; both 0 where there is none.
+        quote: Its text without line breaks, at most `MAX_QUOTE_CHARS` characters.
+        start, end: Its position in the text; both 0 if unknown.
     """
 
     probability: float
@@ -82,8 +82,8 @@ class Detection:
 
     Attributes:
         text: The text.
-        probability: That it holds an injection: that of its worst sentence, in [0, 1].
-        stretches: The sentences that are worth a look, ascending, without overlaps.
+        probability: That it holds an injection, in [0, 1]: the highest of its sentences.
+        stretches: The suspicious sentences, ascending, without overlaps.
         note: What was not judged, as one sentence; "" if everything was.
     """
 
@@ -126,15 +126,15 @@ class Detection:
 
 
 class Detector:
-    """Finds prompt injections. Thread-safe; a text that was judged before costs one look-up.
+    """Detects prompt injections. Thread-safe; results are cached by text.
 
     A detection depends on its text alone, not on the others.
     """
 
     def detect(self, texts: Sequence[str], /) -> list[Detection]:
-        """The detections in k canonical texts.
+        """Detect injections in k canonical texts.
 
-        O(n) time for n characters; ten passages of 100 words without an order take 20 to 150 ms.
+        O(n) time for n characters; ten passages of 100 words without an injection take 20 to 150 ms.
 
         Raises:
             ModelError: The files of the model were cut or changed.
@@ -143,7 +143,7 @@ class Detector:
 
     @property
     def note(self) -> str:
-        """What is not judged here, as one sentence; "" if everything is."""
+        """What this detector cannot judge, as one sentence; "" if it judges everything."""
         return UNJUDGED if model.shipped_model() is None else ""
 
     def __call__(self, text: str, /) -> Detection:
@@ -151,13 +151,13 @@ class Detector:
         return self.detect([text])[0]
 
     def flow(self, texts: Sequence[str], /) -> Generator[Any, Any, list[Detection]]:
-        """`detect` as a flow without requests; the driver runs it beside the event loop."""
+        """`detect` as a flow without requests; the driver runs it on a thread, beside the event loop."""
         yield from ()
         return self.detect(texts)
 
 
 DETECTOR = Detector()
-"""The one that every surface asks."""
+"""The shared instance."""
 
 
 def _detect(texts: Sequence[str]) -> list[Detection]:
@@ -165,7 +165,7 @@ def _detect(texts: Sequence[str]) -> list[Detection]:
 
 
 def _detect_signs(texts: Sequence[str]) -> list[Detection]:
-    """What is found without the transformer; a function of its own, because what it finds is remembered by its name."""
+    """Detect without the transformer. A separate function, because `each` caches results by function."""
     return _judge(texts, None)
 
 
@@ -183,7 +183,7 @@ def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Dete
 
 
 def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
-    """Whether another reading, which knows its place better, has found a stretch."""
+    """Whether an earlier reading, whose positions are more exact, has found the same stretch."""
     return any(
         other.start < one.end and one.start < other.end and other.probability >= min(one.probability, STRONG)
         for other in found
@@ -191,7 +191,7 @@ def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
 
 
 def _signs(reading: Layout) -> list[Stretch]:
-    """The sentences with certain signs, from the sign on; of a strong reading each is read by itself."""
+    """The sentences with certain signs, from the sign on; in a strong reading each sentence is searched separately."""
     found = list[Stretch]()
     for begin, stop in reading.sentences if reading.strong else [(0, len(reading.text))]:
         for start, end in find_signs(reading.text[begin:stop]):
@@ -201,7 +201,7 @@ def _signs(reading: Layout) -> list[Stretch]:
 
 
 def _detection(text: str, stretches: Sequence[Stretch], note: str = "") -> Detection:
-    """Stretches that overlap are one."""
+    """Make a detection, with overlapping stretches merged."""
     apart = list[Stretch]()
     for one in sorted(stretches):
         if apart and one.start < apart[-1].end:
@@ -213,7 +213,7 @@ def _detection(text: str, stretches: Sequence[Stretch], note: str = "") -> Detec
 
 
 def _probability(odds: float) -> float:
-    """Of log-odds above the model's threshold, which is the usual one of this package."""
+    """The probability for log-odds relative to the model's threshold, which maps to `THRESHOLD`."""
     return 1 / (1 + exp(-max(min(SLOPE * odds + _USUAL, 50.0), -50.0)))
 
 

@@ -1,7 +1,7 @@
-"""Sentences that demand something of their reader: imperatives, duties of a model, questions, insistence.
+"""Sentences that ask something of their reader: imperatives, duties of a model, questions, insistence.
 
-Recipes and manuals are full of them, so a demand alone is no evidence. It is suspicious if the rest of its text is
-about something else and the other texts of the collection contain no demands (`scan.signs` counts them).
+All of them are called imperatives here. Recipes and manuals are full of them, so one alone is no evidence. It is
+suspicious if the rest of its text has another topic and the other texts of the collection have none (`scan.signs`).
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ __all__ = ["ASKS", "OBLIGES", "ORDERS", "VOUCHES", "Imperative", "find_imperativ
 ORDERS, OBLIGES, ASKS, VOUCHES = "orders", "obliges", "asks", "vouches"
 
 MAX_SENTENCE_CHARS = 400
-"""Characters of a sentence that are searched for a demand."""
+"""Characters of a sentence that are searched for an imperative."""
 
 LEADS = 6
-"""Words such as "please" that may precede a verb."""
+"""Maximum words such as "please" before a verb."""
 
 ADDRESS = 4
-"""Words before a colon that a verb may follow: "Note to the assistant: write ..."."""
+"""Maximum words before a colon and a verb: "Note to the assistant: write ..."."""
 
 CLAUSE = 30
-"""Words of a condition that a verb may follow: "If ..., write ..."."""
+"""Maximum words of a condition before a verb: "If ..., write ..."."""
 
 DUTY = 3
-"""Words between the addressee and the duty."""
+"""Maximum words from the addressee to the verb of duty."""
 
 INSISTING = 2
-"""Insisting words of a sentence that vouches for itself, at least."""
+"""Minimum number of insisting words in a sentence that insists on being right."""
 
 MIN_TOPIC_LETTERS = 4
-"""Letters of a topic word, at least."""
+"""Minimum letters of a topic word."""
 
 STEM = 5
 """Leading letters that identify a topic word."""
@@ -49,17 +49,17 @@ _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*|[,;:.!?\"\u201c(\[]")
 _MARKS = frozenset(',;:.!?"\u201c([')
 _QUESTION = ("?", "\uff1f")
 _INSIDE = re.compile(r"(?<=\S )[A-Z][a-z]{2,14} (?:[a-z]{1,9} (?=[a-z])|(?=[\"\u201c]))")
-"""A capital inside a sentence, where text was cut and other text begins."""
+"""A capitalised word inside a sentence, where two texts may have been joined."""
 
 
 class Imperative(NamedTuple):
-    """One sentence.
+    """An imperative sentence.
 
     Attributes:
-        form: `orders` for an imperative, `obliges` for a duty of a reader or model, `asks` for a question, `vouches`
-            for a claim to be right: latest, official, corrected, contrary to other sources.
-        speech: The number of different words about answers, models, prompts and users; a demanded verb of saying or
-            writing is one. For `vouches`, the number of insisting words beyond the first.
+        form: `orders` for an imperative verb, `obliges` for a duty of a reader or model, `asks` for a question,
+            `vouches` for a claim to be right: latest, official, corrected, contrary to other sources.
+        speech: The number of different words about answers, models, prompts and users; an imperative verb of saying or
+            writing counts as one. For `vouches`, the number of insisting words beyond the first.
         kinship: The share of its topic words that occur elsewhere in the text, in [0, 1]; 1 if there is nothing to
             compare with.
         start, end: Its position.
@@ -80,11 +80,11 @@ def _words(kind: str) -> frozenset[str]:
 
 
 def find_imperatives(text: str, beside: str = "") -> Iterator[Imperative]:
-    """The demands of a text, in its order. O(n) time.
+    """The imperatives of a text, in order. O(n) time.
 
     Args:
         text: Canonical.
-        beside: Text that belongs to it, such as a title.
+        beside: Text that belongs to it, such as a title, for `kinship`.
     """
     parts = [part for region in sentences(text) for part in _split_sentence(text, region)]
     forms = [
@@ -123,7 +123,7 @@ def _topics(text: str) -> frozenset[str]:
 
 
 def _split_sentence(text: str, region: Region) -> Iterator[Region]:
-    """A sentence, split before a capitalised verb with an object: the end of a cut text and the start of another."""
+    """A sentence, split before a capitalised verb with an object, where two texts may have been joined."""
     start, end = region
     for match in _INSIDE.finditer(text, start, end):
         verb, _, following = match[0].lower().strip().partition(" ")
@@ -135,7 +135,7 @@ def _split_sentence(text: str, region: Region) -> Iterator[Region]:
 
 
 def _form(sentence: str) -> tuple[str, str] | None:
-    """The form of the demand and, for an imperative, its verb; None without a demand."""
+    """The form of an imperative and, for `orders`, its verb; None for other sentences."""
     written = _WORD.findall(sentence)
     words = [word.lower() for word in written]
     begin = _after_leads(words, 0)
@@ -149,14 +149,14 @@ def _form(sentence: str) -> tuple[str, str] | None:
     if not sentence.rstrip("\"'\u201d\u2019) ").endswith(_QUESTION) or begin >= len(words):
         return None
     if sentence.rstrip("\"'\u201d\u2019) ").count('"', 1) % 2:
-        return None  # the question is quoted within the sentence, and put to nobody
+        return None  # a quoted question does not ask the reader
     asking = words[begin].partition("'")[0].partition("\u2019")[0] in _words("questions")
     titles = sum(word[:1].isupper() for word in written[begin + 1 :])
     return (ASKS, "") if asking and 2 * titles < len(written) - begin - 1 else None
 
 
 def _after_leads(words: list[str], start: int) -> int:
-    """The position of the first word that is no opening."""
+    """The position of the first word that is no lead such as "please"."""
     for i in range(start, min(start + LEADS, len(words))):
         if words[i] not in _words("leads") and words[i] not in _MARKS:
             return i
@@ -164,7 +164,7 @@ def _after_leads(words: list[str], start: int) -> int:
 
 
 def _later(words: list[str]) -> Iterator[int]:
-    """Other positions of a verb: after an address and after a condition."""
+    """Other positions where a verb may stand: after an address and after a condition."""
     for i, word in enumerate(words[: ADDRESS + 1]):
         if word == ":":
             yield _after_leads(words, i)

@@ -1,11 +1,11 @@
-"""The transformer that reads: log-odds that a sentence orders a machine about, in its surroundings, in any language.
+"""Sentence classifier: log-odds that a sentence instructs a model, given its context, in any language.
 
-A first look at the pieces of words clears most sentences in microseconds; it convicts none. A sentence that it does not
-clear is read alone, and if that leaves a doubt, in a window of whole sentences, so that a payload behind an order is
-read with it. Its log-odds are those in its window, plus `ALONE` of what they are higher alone: an honest sentence may
-look odd alone, and honest text around an order makes it look honest. Each window is a run of its own: an int8 graph
-scales its numbers by all that is in a run, and no text may change how another is judged.
-`benchmarks/training/train_injections.py` trains both.
+A prefilter, the first look (`first_odds`, a small convolution over tokens), clears most sentences in microseconds. The
+transformer scores each other sentence alone and, unless that clears it, again in a window of whole sentences, so that
+it reads a payload with the instruction before it. The final log-odds are those in the window, plus `ALONE` times the
+excess of those alone: an honest sentence may look odd alone, and honest text around an instruction hides it.
+Each window is a separate run, because an int8 graph scales its activations by everything in a run, and no text may
+change how another is judged. `benchmarks/training/train_injections.py` trains both.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ __all__ = ["SWITCH", "InjectionModel", "Odds", "shipped_model"]
 FILES = ("model.onnx", "tokenizer.json", "first_look.npz")
 
 SWITCH = "UNPOISON_INJECTION_MODEL"
-"""The environment variable that switches the model off (`off`) for every surface of a process."""
+"""The environment variable that turns the model off for a process, if its value is `off`."""
 
 FIRST, LAST = 0, 2
-"""The marks around a window."""
+"""Token ids before and after a window."""
 
 AT_ONCE, STRIP = 256, 128
-"""Sentences that the first look sees together, and pieces in one product: more of them wake a second thread."""
+"""Sentences in one batch of the prefilter, and tokens in one matrix product; larger ones start a second thread."""
 
 DOUBT = -2.0
-"""The log-odds above the threshold from which a sentence that was read alone is read in its surroundings too."""
+"""The log-odds, relative to the threshold, above which a sentence that was scored alone is also scored in a window."""
 
 ALONE = 0.8
-"""The share that counts of what the log-odds of a sentence are higher alone than in its window."""
+"""Weight of the excess of the score alone over the score in the window."""
 
 MAX_SENTENCES, MAX_WINDOWS = 400, 100
-"""Sentences of one text that are read alone, and windows, the most suspicious first: seconds of a processor."""
+"""Maximum sentences of one text that are scored alone, and windows, the most suspicious first; bounds the time."""
 
 MAX_BYTES = 32 * 2**20
-"""Of the log-odds of windows that were read, some 100,000: sentences such as a notice of rights stand in many texts."""
+"""Size limit of the window cache, about 100,000 entries. Boilerplate recurs across texts."""
 
 GREETING = 3
-"""Words of a line such as "Hi Anna," or "From: anna@example.org", over which a window does not reach back: people who
-write to one another ask for things, and behind one a quarter of the orders found elsewhere looked like that."""
+"""Maximum words of a greeting such as "Hi Anna," or "From: anna@example.org", at which a window begins. People ask each
+other for things in mails: with the greeting, a quarter of the injections found elsewhere looked like such a request."""
 
 BEHIND = 0.6
-"""The share of a window's room that sentences behind a suspicious one get first: that is where payloads stand."""
+"""The share of a window reserved for sentences after the suspicious one, where payloads stand."""
 
 Numbers = NDArray[np.int64]
 
 
 class Odds(NamedTuple):
-    """The log-odds of a sentence, or a part of a long one, above the threshold; minus infinity if it was cleared."""
+    """The log-odds of a sentence, or of a part of a long one, minus the threshold; minus infinity if it was cleared."""
 
     start: int
     end: int
@@ -79,16 +79,16 @@ class Odds(NamedTuple):
 
 
 class SentenceModel(Protocol):
-    """What the detector needs of a model."""
+    """The interface that the detector requires of a model."""
 
     def log_odds(self, texts: Sequence[tuple[str, Sequence[Region]]], /) -> list[list[Odds]]:
-        """Of the sentences of k texts, ascending."""
+        """The log-odds of the sentences of k texts, by position."""
 
 
 class _Part(NamedTuple):
-    """The pieces of a sentence, or of a part of a long one.
+    """The tokens of a sentence, or of a part of a long one.
 
-    `value` tells those apart between which a wall stands; `greets` is whether it is a line as short as a greeting.
+    Parts with different `value` are separated by a `WALL`; `greets` is whether it is a line as short as a greeting.
     """
 
     text: int
@@ -100,7 +100,7 @@ class _Part(NamedTuple):
 
 
 class InjectionModel:
-    """Judges the sentences of texts.
+    """Scores the sentences of texts.
 
     Args:
         folder: It holds `model.onnx`, `tokenizer.json`, `first_look.npz`, and `injections.json` with their hashes.
@@ -128,10 +128,10 @@ class InjectionModel:
         self._workers = Workers("unpoison-injections")
 
     def log_odds(self, texts: Sequence[tuple[str, Sequence[Region]]], /) -> list[list[Odds]]:
-        """The log-odds of the sentences of k texts: the mean of their pieces', alone or in a window.
+        """The log-odds of the sentences of k texts: the mean over their tokens, alone or in a window.
 
-        Two calls give the same bytes on one machine. O(n) time for n characters, with a large factor for sentences
-        that the first look does not clear, of which at most `MAX_SENTENCES` are read.
+        Deterministic on one machine. O(n) time for n characters, with a large factor for sentences that the prefilter
+        does not clear; at most `MAX_SENTENCES` of them are scored.
 
         Raises:
             ModelError: The model failed, or made a value that is not finite.
@@ -149,7 +149,7 @@ class InjectionModel:
         return said
 
     def _parts(self, texts: Sequence[tuple[str, Sequence[Region]]]) -> list[_Part]:
-        """The pieces of each sentence alone; a long one is cut into even parts."""
+        """The tokens of each sentence; a long sentence is split into equal parts."""
         where = [(n, *region) for n, (_, regions) in enumerate(texts) for region in regions]
         written = [encodable(texts[n][0][start:end]) for n, start, end in where]
         with self._lock:
@@ -171,11 +171,11 @@ class InjectionModel:
         return parts
 
     def _read(self, parts: Sequence[_Part], spans: Sequence[Region]) -> NDArray[np.float64]:
-        """The log-odds of all parts in these windows, minus infinity outside them; of two windows the higher ones."""
+        """The log-odds of all parts, the highest over these windows; minus infinity outside all windows."""
         odds = np.full(len(parts), -np.inf)
         keys = [_hash(parts[low:high]) for low, high in spans]
         known = {key: own for key in keys if (own := self._known.get(key)) is not None}
-        once = {key: span for key, span in zip(keys, spans) if key not in known}  # what stands twice is read once
+        once = {key: span for key, span in zip(keys, spans) if key not in known}  # equal windows are scored once
         read = self._workers.map(lambda span: self._run(parts[slice(*span)]), list(once.values()))
         for key, odds_of_it in zip(once, read):
             known[key] = odds_of_it
@@ -185,7 +185,7 @@ class InjectionModel:
         return odds
 
     def _windows(self, parts: Sequence[_Part], odds: NDArray[np.float64], low: int, high: int) -> list[Region]:
-        """The windows of one text, whose sentences are those from `low` to `high`, around what is in doubt."""
+        """The windows around the suspicious sentences of one text, whose parts are those from `low` to `high`."""
         found, read = list[Region](), set[int]()
         for i in _highest(odds, DOUBT, low, high, MAX_WINDOWS):
             window = self._window_around(parts, odds, i)
@@ -195,9 +195,9 @@ class InjectionModel:
         return found
 
     def _window_around(self, parts: Sequence[_Part], odds: NDArray[np.float64], place: int) -> Region:
-        """As many whole sentences as fit, first some behind the suspicious one, then before it, then behind again.
+        """As many whole sentences as fit: first some after the suspicious one, then those before it, then more after.
 
-        Before it the window ends at a greeting that the first look has cleared.
+        It starts after the nearest greeting that the prefilter has cleared.
         """
         begin, end, room = place, place + 1, self._window - len(parts[place].ids)
 
@@ -232,9 +232,9 @@ class InjectionModel:
 
 
 def first_odds(tables: Mapping[str, NDArray[Any]], sentences: Sequence[Numbers]) -> NDArray[np.float64]:
-    """The log-odds of the first look at n sentences, shape (n,); each has at least one piece.
+    """The log-odds of n sentences by the prefilter, shape (n,); each has at least one token.
 
-    Filters see a few neighbouring pieces at a time; the highest and the mean of what each finds go through a layer.
+    A convolution over neighbouring tokens; the maximum and the mean of each filter go through one hidden layer.
     """
     odds = [np.zeros(0)]
     for some in (sentences[low : low + AT_ONCE] for low in range(0, len(sentences), AT_ONCE)):
@@ -247,7 +247,7 @@ def first_odds(tables: Mapping[str, NDArray[Any]], sentences: Sequence[Numbers])
 
 
 def _filtered(tables: Mapping[str, NDArray[Any]], sentences: Sequence[Numbers]) -> NDArray[np.float32]:
-    """What the filters find around each piece, shape (pieces, filters); the table's last row parts two sentences."""
+    """The activations around each token, shape (tokens, filters); the last embedding separates two sentences."""
     filters = tables["filters_weight"].T.reshape(-1, tables["pieces"].shape[1], len(tables["filters_bias"]))
     blank = np.full(len(filters) // 2, len(tables["pieces"]) - 1)
     ids = np.concatenate([blank, *(part for sentence in sentences for part in (sentence, blank))])
@@ -260,7 +260,7 @@ def _filtered(tables: Mapping[str, NDArray[Any]], sentences: Sequence[Numbers]) 
 
 
 def _hash(parts: Sequence[_Part]) -> bytes:
-    """A hash of the pieces of sentences and of where each begins."""
+    """A hash of the tokens of sentences and of their boundaries."""
     digest = blake2b(digest_size=16)
     for part in parts:
         digest.update(len(part.ids).to_bytes(4, "little") + part.ids.tobytes())
@@ -268,13 +268,13 @@ def _hash(parts: Sequence[_Part]) -> bytes:
 
 
 def _joined(alone: NDArray[np.float64], inside: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What sentences count that were read alone, in a window, or both."""
+    """The final log-odds of sentences that were scored alone, in a window, or both."""
     odder = np.isfinite(inside) & (alone > inside)
     return np.where(odder, ALONE * alone + (1 - ALONE) * inside, np.maximum(alone, inside))
 
 
 def _highest(odds: NDArray[np.float64], least: float, low: int, high: int, most: int) -> list[int]:
-    """At most so many places from `low` to `high` with log-odds above the least, ascending: the highest."""
+    """The `most` highest positions above `least`, ascending."""
     places = [i for i in range(low, high) if odds[i] > least]
     return sorted(sorted(places, key=lambda i: -odds[i])[:most]) if len(places) > most else places
 
@@ -298,7 +298,7 @@ def _settings(folder: Path, name: str) -> dict[str, Any]:
 
 
 def shipped_model() -> SentenceModel | None:
-    """The model of this package; None where its libraries are missing or it is switched off.
+    """The model of this package; None if its libraries are missing or it is turned off.
 
     Raises:
         ModelError: Its files were cut or changed.

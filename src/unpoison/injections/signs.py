@@ -1,7 +1,7 @@
-"""Certain signs of a prompt injection: chat templates, and orders to void the instructions that came before.
+"""Certain signs of a prompt injection: chat templates, and instructions to ignore the previous ones.
 
-`data/injections.yaml` holds the words of 34 languages. Only what is right in any text of that language stands there;
-everything else is left to the transformer. Every gap is bounded, so matching takes time linear in the text.
+`data/injections.yaml` holds the words of 34 languages. It lists only signs that are certain in any text of that
+language; everything else is left to the transformer. Every gap is bounded, so matching takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from unpoison.text.alignment import Region
 __all__ = ["find_signs", "read_grammar"]
 
 TURN = 400
-"""Characters of the first sentence behind the sign of a chat turn, and behind an opening tag."""
+"""Maximum characters after the sign of a chat turn, and after an opening tag, that are part of the match."""
 
 BEFORE = 30
-"""Characters before an order that are read: whether it begins a clause, and whether it is negated."""
+"""Characters read before a match, to see whether it begins a clause and whether it is negated."""
 
 PREFIX = 3
-"""Letters by which words with a "*" are indexed; such a word has at least as many."""
+"""Letters by which stems (words with a "*") are indexed; a stem has at least as many."""
 
 LEADS = (
     r"please|plz|pls|kindly|and|so|now|must|should|then|just|also|simply|immediately|you to|need to|have to|"
     r"you (?:must|can|may|could)|(?:can|could|would|will) you|bitte|por favor|s'il (?:te|vous) pla\u00eet"
 )
-"""Words behind which an order may begin inside a sentence, as a pattern."""
+"""Words after which an imperative may begin inside a sentence, as a pattern."""
 
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0900-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -43,27 +43,27 @@ _BEGUN = r"(?<![^\n.!?>|*\"'-]\s)(?<![^\s.!?>|\"'])"
 _APART = r"[^\w.!?|]{1,3}+"
 _PLACE = r"(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
 _IMAGE = re.compile(r"!\[[^\]\n]{0,80}\]\(\s{0,2}https?://[^\s)]{1,300}?" + _PLACE)
-"""A picture whose address has a place to fill in: it sends what is filled in to its host."""
+"""An image whose URL has a placeholder: loading it sends the filled-in text to its host."""
 
 
 class Language(NamedTuple):
     """The words of one language.
 
     Attributes:
-        classes: Words for voiding, for what came before, and for instructions; "*" at the end: whatever begins so.
+        classes: Words for ignoring (`void`), for previous (`before`) and for instructions (`rules`); "*" ends a stem.
         unspaced: Whether words are not separated by spaces.
-        order: The void-before-rules pattern.
-        negation: Patterns of what turns it into its opposite: right before it, and inside.
+        override: The pattern "ignore previous instructions".
+        negation: Patterns of a negation: directly before the match, and inside it.
     """
 
     classes: Mapping[str, Sequence[str]]
     unspaced: bool
-    order: str
+    override: str
     negation: tuple[str, str]
 
 
 class Grammar(NamedTuple):
-    """All languages, and the signs of chat templates and tags."""
+    """All languages, and the patterns of chat templates and tags."""
 
     languages: tuple[Language, ...]
     words: Mapping[str, frozenset[tuple[int, str]]]
@@ -73,13 +73,13 @@ class Grammar(NamedTuple):
 
 
 def find_signs(text: str) -> list[Region]:
-    """Where certain signs stand in a text, ascending. O(n) time for n characters."""
+    """The regions of certain signs in a text, ascending. O(n) time for n characters."""
     plain = text.replace("\u0130", "i").replace("\u2019", "'")
     lowered = plain.lower()
-    if len(lowered) != len(text):  # a letter that becomes two, which lower-casing changes in no other case
+    if len(lowered) != len(text):  # a letter whose lower case is two characters stays as it is
         lowered = "".join(c if len(c.lower()) != 1 else c.lower() for c in plain)
-    found = list(_orders(lowered))
-    if any(word in lowered for word in TRIED):
+    found = list(_overrides(lowered))
+    if any(word in lowered for word in PREFILTER):
         tried = load_grammar().tries.finditer(lowered)
         found += [one.span() for one in tried if _CLAUSE.search(lowered[max(0, one.start() - BEFORE) : one.start()])]
     if any(mark in lowered for mark in "<[#"):
@@ -88,12 +88,12 @@ def find_signs(text: str) -> list[Region]:
     return sorted(found)
 
 
-def _orders(text: str) -> Iterator[Region]:
+def _overrides(text: str) -> Iterator[Region]:
     grammar = load_grammar()
     for number in _likely(text):
         language = grammar.languages[number]
         denied, undone = map(_compiled, language.negation)
-        for match in _compiled(language.order).finditer(text):
+        for match in _compiled(language.override).finditer(text):
             start = match.start()
             before, rest = text[max(0, start - BEFORE) : start], match[0]
             begins = match["last"] is not None or _CLAUSE.search(before)
@@ -104,7 +104,7 @@ def _orders(text: str) -> Iterator[Region]:
 
 
 def _likely(text: str) -> list[int]:
-    """The languages of which a text holds a word for voiding, one for what came before and one for instructions."""
+    """The languages of which a text has a word of each class."""
     grammar, present = load_grammar(), set[tuple[int, str]]()
     for word in set(_WORD.findall(text)):
         present |= _classes_of(word[:40])
@@ -126,16 +126,16 @@ def _classes_of(word: str) -> frozenset[tuple[int, str]]:
     return grammar.words.get(word, frozenset()) | stems
 
 
-TRIED = ("system ", "ignor", "disregard", "forget", "you are now", "new instruction", "new task", "asked", "assistant",
-         "vergiss", "flag", "report", "omit", "skip", "before ", ".env", ".ssh", ".aws", "id_rsa", ".netrc",
-         ".npmrc")  # fmt: skip
-"""Of which a text holds one where a pattern of `tries` may match."""
+PREFILTER = ("system ", "ignor", "disregard", "forget", "you are now", "new instruction", "new task", "asked",
+             "assistant", "vergiss", "flag", "report", "omit", "skip", "before ", ".env", ".ssh", ".aws", "id_rsa",
+             ".netrc", ".npmrc")  # fmt: skip
+"""Prefilter: each pattern in `tries` contains one of these."""
 
 CLASSES = ("void", "before", "rules")
 
 
 def read_grammar() -> dict[str, Any]:
-    """The file of the grammar."""
+    """The parsed grammar file."""
     text = (files("unpoison") / "data" / "injections.yaml").read_text(encoding="utf-8")
     read: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
     return read
@@ -143,7 +143,7 @@ def read_grammar() -> dict[str, Any]:
 
 @cache
 def load_grammar() -> Grammar:
-    """The grammar of this package, read once."""
+    """The compiled grammar, cached."""
     read = read_grammar()
     languages = tuple(_language(own) for own in read["languages"].values())
     words: dict[str, frozenset[tuple[int, str]]] = {}
@@ -182,7 +182,7 @@ def _language(own: Mapping[str, Any]) -> Language:
 
 
 _compiled = cache(re.compile)
-"""A language's pattern is compiled for the first text with its words: those of all take a tenth of a second."""
+"""Compiles a language's pattern on first use; compiling all takes a tenth of a second."""
 
 
 def _templates(signs: Mapping[str, Sequence[str]]) -> Iterator[re.Pattern[str]]:

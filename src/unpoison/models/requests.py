@@ -27,7 +27,7 @@ from unpoison.models.prompts import Prompt
 __all__ = [
     "Classify", "Compare", "Encode", "Flow", "Generate", "Judge", "Likelihood", "NextToken", "Read", "Relate",
     "Request", "Retrieve", "classify", "compare", "encode", "generate", "judge", "likelihood", "next_token", "read",
-    "relate", "retrieve", "together",
+    "relate", "retrieve", "run_side_by_side",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -211,10 +211,10 @@ def retrieve(questions: Sequence[str | Query]) -> Flow[list[Any]]:
     return (yield from _ask(Retrieve(tuple(questions))))
 
 
-def together(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:
+def run_side_by_side(left: Flow[Any], right: Flow[Any]) -> Flow[tuple[Any, Any]]:
     """Run two flows side by side: requests of the same step run concurrently.
 
-    `screening, replies = yield from together(self.screening(query, passages), generate(prompts))`
+    `screening, replies = yield from run_side_by_side(self.screening(query, passages), generate(prompts))`
     """
     flows, results = (left, right), [None, None]
     pending: list[tuple[Request, ...] | None] = [_next(flow, None, results, side) for side, flow in enumerate(flows)]

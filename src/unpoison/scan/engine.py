@@ -28,7 +28,9 @@ from unpoison.scan.signs import Strengths, details, strengths
 from unpoison.utils.files import Spilled, write_file
 from unpoison.utils.processes import process_map
 
-__all__ = ["Engine", "Look", "LookedAt", "ScanQuestion", "look_at", "read_seen", "screen_questions", "write_seen"]
+__all__ = [
+    "Engine", "ScanQuestion", "UnitScores", "UnitTask", "read_seen", "score_units", "screen_questions", "write_seen",
+]  # fmt: skip
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -57,8 +59,8 @@ class Engine:
     Attributes:
         defense: The option string of the defense.
         workers: Number of processes; None for one per processor.
-        progress: A file, created with mode 600, in which a killed scan leaves what was read of each unit, so that the
-            next one goes on; None for none.
+        progress: A file, created with mode 600, to which the scores of each unit are written, so that a scan that was
+            killed can be resumed; None for none.
     """
 
     defense: str = "guard:prompt_injection=keep"
@@ -66,13 +68,13 @@ class Engine:
     progress: Path | None = None
 
 
-class LookedAt(NamedTuple):
-    """What to read of one unit.
+class UnitTask(NamedTuple):
+    """A unit to score.
 
     Attributes:
         unit: The unit.
         question: The question generated from it; None if its claims are not judged.
-        counted: Whether its orders and imperatives are looked for.
+        counted: Whether injections and imperatives are looked for in it.
     """
 
     unit: Unit
@@ -80,81 +82,81 @@ class LookedAt(NamedTuple):
     counted: bool
 
 
-class Look(NamedTuple):
-    """What one unit says by itself.
+class UnitScores(NamedTuple):
+    """The scores of one unit on its own, without its neighbours.
 
     Attributes:
-        alone: The probability by the defense, with nothing beside the unit; nan if the defense cannot tell.
+        alone: The probability of poison by the defense, from the unit alone; nan if the defense cannot judge one alone.
         style: Its `invention_odds`; nan without a question.
         details: Its `details`.
-        order: The likeliest injection; if that is unlikely, its probability only.
+        injection: The likeliest injection; if that is unlikely, its probability only.
         strengths: Its `strengths`.
     """
 
     alone: float
     style: float
     details: float
-    order: Injection
+    injection: Injection
     strengths: Strengths
 
 
-def look_at(units: Iterable[LookedAt], engine: Engine, progress: Callable[[int], None]) -> Iterator[Look]:
-    """What each unit says by itself, in order; the result does not depend on the number of workers.
+def score_units(units: Iterable[UnitTask], engine: Engine, progress: Callable[[int], None]) -> Iterator[UnitScores]:
+    """Score each unit on its own, in the order of the units; the result does not depend on the number of workers.
 
     Raises:
         WorkerError: A worker died.
         OptionError: The defense cannot be created.
     """
     _defense(engine.defense)  # reports errors before a process starts
-    work = partial(_look, engine.defense)
+    work = partial(_score_chunk, engine.defense)
     if engine.progress is None:
         yield from _over_processes(work, units, engine, progress)
         return
-    looks, places, waiting = Spilled[Look](), dict[str, int](), deque[str]()
+    scores, places, waiting = Spilled[UnitScores](), dict[str, int](), deque[str]()
     for row in each_row(engine.progress):
         if row.keys() == {"key", "look"}:
-            places[row["key"]] = len(looks)
-            looks.append(_look_of(row["look"]))
+            places[row["key"]] = len(scores)
+            scores.append(_scores_of(row["look"]))
 
-    def known() -> Iterator[Look]:
-        """The looks of a killed scan that come before the next new one."""
+    def known() -> Iterator[UnitScores]:
+        """The scores from a killed scan that come before the next new one."""
         while waiting and waiting[0] in places:
             progress(1)
-            yield looks[places[waiting.popleft()]]
+            yield scores[places[waiting.popleft()]]
 
-    def new() -> Iterator[LookedAt]:
+    def new() -> Iterator[UnitTask]:
         for one in units:
             waiting.append(_key(one, engine.defense))
             if waiting[-1] not in places:
                 yield one
 
     with Journal(engine.progress, private_file=True, exclusive=True) as journal:
-        for look in _over_processes(work, new(), engine, progress):
+        for found in _over_processes(work, new(), engine, progress):
             yield from known()
-            journal.append({"key": waiting.popleft(), "look": look})
-            yield look
+            journal.append({"key": waiting.popleft(), "look": found})
+            yield found
         yield from known()
 
 
-def _key(one: LookedAt, defense: str) -> str:
-    """A hash of all that a look depends on."""
+def _key(one: UnitTask, defense: str) -> str:
+    """A hash of all that the scores of a unit depend on."""
     unit = one.unit
     said = (__version__, DETECTOR.note, defense, unit.text, unit.body, unit.title, one.question, one.counted)
     return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _look_of(row: Sequence[Any]) -> Look:
-    """A look as JSON has it."""
-    alone, style, counts, order, strength = row
+def _scores_of(row: Sequence[Any]) -> UnitScores:
+    """Scores as read from JSON."""
+    alone, style, counts, injection, strength = row
     strongest = {form: (odds, one and Imperative(*one)) for form, (odds, one) in strength.items()}
-    return Look(alone, style, counts, Injection(*order), strongest)
+    return UnitScores(alone, style, counts, Injection(*injection), strongest)
 
 
-def _look(defense: str, some: Sequence[LookedAt]) -> list[Look]:
+def _score_chunk(defense: str, some: Sequence[UnitTask]) -> list[UnitScores]:
     texts = [one.unit.text for one in some]
     found = iter(DETECTOR.detect([text for one, text in zip(some, texts) if one.counted]))
-    orders = [next(found).worst if one.counted else Injection(0.0, "") for one in some]
-    strength = [strengths(one.unit, order) if one.counted else {} for one, order in zip(some, orders)]
+    injections = [next(found).worst if one.counted else Injection(0.0, "") for one in some]
+    strength = [strengths(one.unit, worst) if one.counted else {} for one, worst in zip(some, injections)]
     judged = {i: one.question for i, one in enumerate(some) if one.question is not None}
     alone, style = np.full((2, len(some)), np.nan)
     style[list(judged)] = invention_odds([texts[i] for i in judged])
@@ -162,7 +164,7 @@ def _look(defense: str, some: Sequence[LookedAt]) -> list[Look]:
     if isinstance(guard, Guard):
         alone[list(judged)] = guard.checks.score_alone(list(judged.values()), [texts[i] for i in judged])
     counts = [details(one.unit.body) for one in some]
-    return list(map(Look, alone.tolist(), style.tolist(), counts, orders, strength))
+    return list(map(UnitScores, alone.tolist(), style.tolist(), counts, injections, strength))
 
 
 def _over_processes(
@@ -177,9 +179,6 @@ def _over_processes(
     for results in map(work, every) if here else process_map(work, every, workers):
         progress(len(results))
         yield from results
-
-
-Row = tuple[str, list[str]]
 
 
 def screen_questions(
@@ -198,7 +197,7 @@ def screen_questions(
     yield from _over_processes(partial(_screen, engine.defense), rows, engine, progress)
 
 
-def _screen(defense: str, rows: list[Row]) -> list[list[float]]:
+def _screen(defense: str, rows: list[tuple[str, list[str]]]) -> list[list[float]]:
     """The probabilities of each row, rounded."""
     return [_probabilities(_defense(defense), query, passages) for query, passages in rows]
 

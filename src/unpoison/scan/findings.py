@@ -17,7 +17,7 @@ from unpoison.injections.imperatives import VOUCHES
 from unpoison.scan.changed import Change
 from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Document, Unit
-from unpoison.scan.engine import Look
+from unpoison.scan.engine import UnitScores
 from unpoison.scan.parts import COVERT
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.sources.allow import text_hash
@@ -121,7 +121,7 @@ class ScanEvidence:
         screening_odds: Scores of the defense.
         signs: The features behind `claimed`, by unit and `COLUMNS`.
         claimed, hidden, suspicion: Probabilities by unit.
-        looks: What each unit says by itself.
+        scores: Of each unit on its own.
         strange: Unusual imperatives.
         changed: Numbers and names that differ from a near-copy's, by unit.
         withheld: Number of documents with such differences that come from a template and are not reported.
@@ -132,7 +132,7 @@ class ScanEvidence:
     screening_odds: ScreeningOdds
     signs: NDArray[np.float64]
     claimed: NDArray[np.float64]
-    looks: Sequence[Look]
+    scores: Sequence[UnitScores]
     strange: Imperatives
     hidden: NDArray[np.float64]
     suspicion: NDArray[np.float64]
@@ -207,7 +207,7 @@ def _reasons(
         span, place = _place(document, piece, words, region)
         found.append((weight, f"{reason} ({place})" if place else reason, span))
 
-    claimed, order = float(evidence.claimed[unit]), evidence.looks[unit].order
+    claimed, injection = float(evidence.claimed[unit]), evidence.scores[unit].injection
     if claimed >= WORTH_NAMING:
         add(claimed, _claim(collection, evidence, unit), "" if not piece.concealed else piece.body)
         question = collection.probes[unit]
@@ -219,18 +219,18 @@ def _reasons(
         change = evidence.changed[unit]
         at = document.passage.text.find(piece.body, piece.start, piece.end)
         add(change.suspicion, change.reason, "", None if at < 0 else (at + change.start, at + change.end))
-    demand, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
-    if demand is not None and rarity >= WORTH_NAMING:
-        quote = piece.body[demand.start : demand.end]
-        does = "insists that it is right, as" if demand.form == VOUCHES else "demands, beside its own subject, what"
+    imperative, rarity = evidence.strange.strangest[unit], float(evidence.strange.probability[unit])
+    if imperative is not None and rarity >= WORTH_NAMING:
+        quote = piece.body[imperative.start : imperative.end]
+        does = "insists that it is right, as" if imperative.form == VOUCHES else "demands, beside its own subject, what"
         add(rarity, f"it {does} hardly another document here does: {excerpt(quote, 160)!r}", quote)
-    if order.probability >= WORTH_NAMING or (demand is None and rarity >= WORTH_NAMING):
-        words = piece.text[order.start : order.end]
-        reason = f"it speaks to the model that reads it: {excerpt(order.quote or words, 160)!r}"
-        add(max(order.probability, 0.0 if demand else rarity), reason, words)
+    if injection.probability >= WORTH_NAMING or (imperative is None and rarity >= WORTH_NAMING):
+        words = piece.text[injection.start : injection.end]
+        reason = f"it speaks to the model that reads it: {excerpt(injection.quote or words, 160)!r}"
+        add(max(injection.probability, 0.0 if imperative else rarity), reason, words)
     if evidence.hidden[unit] > 0:
-        ordered = slice(order.start, order.end if order.probability >= WORTH_NAMING else order.start)
-        words = (piece.text[ordered] or piece.body.split("\n")[0]) if piece.concealed else ""
+        likely = piece.text[injection.start : injection.end] if injection.probability >= WORTH_NAMING else ""
+        words = (likely or piece.body.split("\n")[0]) if piece.concealed else ""
         hides = f"its markup hides {excerpt(words, 120)!r}" if words else f"it hides {piece.hidden}"
         add(float(evidence.hidden[unit]), hides, words)
     return found

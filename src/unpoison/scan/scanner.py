@@ -1,8 +1,8 @@
 """Finds planted documents in a collection without user questions.
 
-Text that markup hides is no evidence by itself: honest pages hide banners, menus and hints. It is judged as a text of
-its own, and what orders or claims there is more suspicious than in the open; less so if many documents of the
-collection have some.
+Text that markup hides is no evidence by itself: honest pages hide banners, menus and hints. It is judged as a separate
+text. An injection or a claim in it is more suspicious than in visible text, and less so if many documents of the
+collection have hidden text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from unpoison.scan.changed import OPEN, changes
 from unpoison.scan.collection import Groups, ScanCollection, collect_documents
 from unpoison.scan.documents import Unit
-from unpoison.scan.engine import Engine, Look, LookedAt, ScanQuestion, look_at, screen_questions
+from unpoison.scan.engine import Engine, ScanQuestion, UnitScores, UnitTask, score_units, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
 from unpoison.scan.parts import COVERT, FOLDED, MIN_WORDS
 from unpoison.scan.signs import (
@@ -50,10 +50,10 @@ HIDING_STRENGTH = {"invisible": 6.0, "look_alikes": 6.0, "styled": 10.0, "marks"
 """Scale of the number of hidden characters, by kind."""
 
 UNSEEN = 0.4
-"""Suspicion of hidden text that neither orders nor claims, and of a message in a comment or an attribute."""
+"""Suspicion of hidden text without injection or claim, and of a message in a comment or an attribute."""
 
 UNSEEN_ODDS = 3.0
-"""Log-odds by which an order is likelier in hidden text, and a claim in text that nobody can unfold."""
+"""Log-odds that an injection gains in hidden text, and a claim in text that nobody can unfold."""
 
 STATED = 0.7
 """Probability of a claim in text that nobody can see."""
@@ -90,19 +90,19 @@ class HidingShares:
         return max(0.0, 1 - self.shares[kind] / MAX_HIDING_SHARE)
 
 
-def concealment(unit: Unit, order: float, claim: float, shares: HidingShares) -> float:
+def concealment(unit: Unit, injection: float, claim: float, shares: HidingShares) -> float:
     """The probability that something was hidden on purpose, in [0, 1].
 
     Args:
         unit: The unit.
-        order: The probability that its text is an order to a model.
+        injection: The probability that its text is a prompt injection.
         claim: The probability that it is a planted claim.
         shares: How common each kind is in the collection.
     """
     if unit.concealed:
         weight = shares.weight(unit.concealed)
         covert = UNSEEN_ODDS * weight if unit.concealed == COVERT else 0.0
-        return max(UNSEEN * weight, _raised(order, UNSEEN_ODDS), _raised(claim, covert))
+        return max(UNSEEN * weight, _raised(injection, UNSEEN_ODDS), _raised(claim, covert))
     probabilities = [UNSEEN * shares.weight("messages")] if unit.hidden.messages else []
     for kind, strength in HIDING_STRENGTH.items():
         count = getattr(unit.hidden, kind)
@@ -135,7 +135,7 @@ SUREST = 9.0
 """Maximum log-odds of a claim: 0.9999."""
 
 SAMPLE = 256
-"""Questions of units that are not suspicious by themselves, of a large collection, that are asked all the same."""
+"""In a large collection, the number of questions asked of units that are not suspicious by themselves."""
 
 SUSPICIOUS = 0.25
 """Minimum suspicion of documents that are grouped."""
@@ -212,15 +212,15 @@ def judge_documents(
     usual = chosen if chosen.all() else ~chosen
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
     counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
-    looks = _looks(collection, _asking(collection, wanted), counted, engine, progress)
-    screened, failed = _screened(collection, looks, usual[collection.owner], engine, progress)
+    scores = _score_collection(collection, _asking(collection, wanted), counted, engine, progress)
+    screened, failed = _screened(collection, scores, usual[collection.owner], engine, progress)
     odds = claims(screened.signs, screened.reference)
     shares = HidingShares.among(units, usual)
-    strange = imperative_signs(collection.owner, [look.strengths for look in looks], usual)
+    strange = imperative_signs(collection.owner, [one.strengths for one in scores], usual)
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
     named, settled = _allowed(collection, sources)
     claimed[named] = 0.0
-    likely = np.array([look.order.probability for look in looks])
+    likely = np.array([one.injection.probability for one in scores])
     ordered = injection_suspicion(likely, int(usual.sum()))
     strange = replace(strange, probability=supported(strange.probability, np.maximum(likely, claimed)))
     _claim_covertly(collection, claimed, shares)
@@ -237,7 +237,7 @@ def judge_documents(
         suspicion[unit] = max(suspicion[unit], change.suspicion)
     related = groups.names()
     return ScanEvidence(
-        screened.odds, screened.signs, claimed, looks, strange, hidden, suspicion, changed, withheld, related, failed
+        screened.odds, screened.signs, claimed, scores, strange, hidden, suspicion, changed, withheld, related, failed
     )
 
 
@@ -273,19 +273,19 @@ def _asking(collection: ScanCollection, wanted: NDArray[np.bool_]) -> NDArray[np
     return np.asarray(asking & np.array([collection.has_question(i) for i in range(len(asking))], bool))
 
 
-def _looks(
+def _score_collection(
     collection: ScanCollection,
     asking: NDArray[np.bool_],
     counted: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
-) -> Sequence[Look]:
-    """What each unit says by itself."""
+) -> Sequence[UnitScores]:
+    """The scores of each unit on its own."""
     units = (
-        LookedAt(unit, collection.question(i) if asking[i] else None, bool(counted[i]))
+        UnitTask(unit, collection.question(i) if asking[i] else None, bool(counted[i]))
         for i, unit in enumerate(collection.units)
     )
-    return Spilled(look_at(units, engine, _counter("reading", len(collection.units), progress)))
+    return Spilled(score_units(units, engine, _counter("reading", len(collection.units), progress)))
 
 
 class _Screened(NamedTuple):
@@ -298,18 +298,18 @@ class _Screened(NamedTuple):
 
 def _screened(
     collection: ScanCollection,
-    looks: Sequence[Look],
+    scores: Sequence[UnitScores],
     reference: NDArray[np.bool_],
     engine: Engine,
     progress: Callable[[str, int, int], None],
 ) -> tuple[_Screened, int]:
     """The scores of units beside their neighbours, for the questions made from them, and how many failed.
 
-    In a large collection only the questions of units that may count are asked, and a sample of the others, which says
-    what is usual; the others have the scores that they have by themselves.
+    In a large collection only the questions of units that may be suspicious are asked, and a sample of the others,
+    which shows what is usual; the remaining units keep the scores that they have on their own.
     """
-    odds, failed = ScreeningOdds(len(looks)), 0
-    alone, style, counts = np.array([look[:3] for look in looks], float).reshape(-1, 3).T
+    odds, failed = ScreeningOdds(len(scores)), 0
+    alone, style, counts = np.array([one[:3] for one in scores], float).reshape(-1, 3).T
 
     def unit_signs() -> NDArray[np.float64]:
         return signs(

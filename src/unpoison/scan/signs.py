@@ -4,9 +4,9 @@ The features are the score of the defense beside the unit's neighbours, a questi
 of its sentences. The weights (`CLAIM`) are fitted by `benchmarks/training/train_scan.py`. Their base assumes that
 planted documents are rare: on a clean collection fewer than one in 200 are flagged at 0.5.
 
-Imperatives address the model that reads. `unpoison.injections` detects orders to a model; one may use other
-words, or ask for something harmless ("Explain the theory of relativity."), but among articles any sentence that tells
-its reader to do something is rare, and unrelated to the rest of its text. Both can be measured.
+Imperatives address the model that reads. `unpoison.injections` detects instructions to a model. An instruction may use
+other words, or ask for something harmless ("Explain the theory of relativity."), but in an article any sentence that
+tells the reader to do something is rare and unrelated to the rest of its text. Both can be measured.
 
 A lie among honest sentences is found by the defense. In a text that was generated as a whole, even the least suspicious
 sentence has the style of generated text. So the average and the least suspicious sentence of each text count, by the
@@ -49,7 +49,7 @@ MAX_QUESTION_SHARE = 0.1
 
 
 UNASKED, UNASKED_ODDS = 0.5, -1.0
-"""Prior number of questions by others, and their log-odds."""
+"""Prior: a number of questions made from other units, and their log-odds."""
 
 MIN_UNITS = 30
 """Minimum denominator of a share of units."""
@@ -348,25 +348,25 @@ def injection_suspicion(probability: NDArray[np.float64], documents: int) -> NDA
     return np.where(probability >= least, probability, 0.5 * np.minimum(probability, least))
 
 
-def strengths(unit: Unit, order: Injection) -> Strengths:
+def strengths(unit: Unit, injection: Injection) -> Strengths:
     """The strongest off-topic imperative of each form and, under `signs`, the log-odds of an injection.
 
     Args:
         unit: The unit.
-        order: The likeliest injection in its text.
+        injection: The likeliest one in its text.
     """
-    bounded = min(max(order.probability, 1e-6), 1 - 1e-6)
+    bounded = min(max(injection.probability, 1e-6), 1 - 1e-6)
     odds = log(bounded / (1 - bounded))
     strongest: Strengths = {"signs": (odds, None)} if odds > INJECTION_LOG_ODDS[0] else {}
-    before = len(unit.text) - len(unit.body)
-    for demand in find_imperatives(unit.body, unit.title):
-        foreign = (demand.kinship < AKIN) + (demand.kinship < RELATED)
-        inside = order.start < demand.end + before and order.end > demand.start + before
+    offset = len(unit.text) - len(unit.body)
+    for one in find_imperatives(unit.body, unit.title):
+        foreign = (one.kinship < AKIN) + (one.kinship < RELATED)
+        inside = injection.start < one.end + offset and injection.end > one.start + offset
         like = sum(odds > bound for bound in INJECTION_LOG_ODDS) if inside else 0
-        strength = float(foreign + min(demand.speech, MAX_SPEECH_WORDS + 2 * (demand.form == VOUCHES)) + like)
-        strange = demand.form == VOUCHES or foreign + min(demand.speech, 1) > (demand.form != ORDERS)
-        if strange and (demand.form not in strongest or strength > strongest[demand.form][0]):
-            strongest[demand.form] = strength, demand
+        strength = float(foreign + min(one.speech, MAX_SPEECH_WORDS + 2 * (one.form == VOUCHES)) + like)
+        strange = one.form == VOUCHES or foreign + min(one.speech, 1) > (one.form != ORDERS)
+        if strange and (one.form not in strongest or strength > strongest[one.form][0]):
+            strongest[one.form] = strength, one
     return strongest
 
 

@@ -20,7 +20,7 @@ from unpoison.text.questions import read_question
 from unpoison.text.replies import informative
 from unpoison.text.sentences import STOP_WORDS, Sentence, split, stem
 
-__all__ = ["STATED", "Stance", "Suspect", "claim", "says", "statements", "suspects_among"]
+__all__ = ["STATED", "Stance", "Suspect", "claim", "says", "statement_strengths", "suspects_among"]
 
 HINT, STATED = 0.25, 0.6
 """Minimum strength of a statement that may be behind an answer, and of one that clearly states it."""
@@ -78,7 +78,7 @@ def says(question: str, reply: str, answer: str) -> bool:
     return len(wanted & reply_words) >= MIN_SHARE * len(wanted) or (bool(own) and own <= wanted)
 
 
-def statements(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.float64]:
+def statement_strengths(question: str, answer: str, texts: Sequence[str]) -> NDArray[np.float64]:
     """How explicitly each text states the answer to the question.
 
     The share of the answer's distinctive words, weighted by rarity among the texts, in the best two sentences; lower if
@@ -180,6 +180,5 @@ def suspects_among(
 
 def _strengths(question: str, answers: Sequence[str], texts: Sequence[str]) -> list[float]:
     """How explicitly each text states one of the answers, in [0, 1]; 0 without an answer."""
-    if not answers:
-        return [0.0] * len(texts)
-    return [max(map(float, shares)) for shares in zip(*(statements(question, answer, texts) for answer in answers))]
+    stated = [np.zeros(len(texts)), *(statement_strengths(question, answer, texts) for answer in answers)]
+    return list(np.max(stated, axis=0).tolist())

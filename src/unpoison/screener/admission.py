@@ -209,8 +209,8 @@ class Admitted:
         """Whether the caller passed passages and none was admitted."""
         return bool(self.given[1]) and not self.passages
 
-    def screening(self, screening: Screening) -> Screening:
-        """The defense's screening as one of the caller's query and passages, with the notes of admission."""
+    def restore(self, screening: Screening) -> Screening:
+        """The defense's screening, mapped back to the caller's query and passages, with the notes of admission."""
         query, passages = self.given
         if self.injections is not None:
             screening = _with_injections(screening, self.injections, tuple(passages[i] for i in self.selected.read))
@@ -221,9 +221,9 @@ class Admitted:
             evidence = replace(evidence, notes=(*evidence.notes, *self.notes))
         return replace(screening, query=query.text, passages=passages, evidence=evidence)
 
-    def answer(self, answer: Answer) -> Answer:
-        """The same for an answer."""
-        return replace(answer, screening=self.screening(answer.screening))
+    def restore_answer(self, answer: Answer) -> Answer:
+        """`restore` for an answer."""
+        return replace(answer, screening=self.restore(answer.screening))
 
 
 def _with_injections(screening: Screening, injections: Injections, passages: tuple[Passage, ...]) -> Screening:

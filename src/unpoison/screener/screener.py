@@ -141,7 +141,7 @@ class Screener:
     def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:
         """Screen the admitted passages; the result covers every passage of the caller."""
         entry = yield from self.admit(query, passages)
-        return entry.screening((yield from self._screening(entry)))
+        return entry.restore((yield from self._screening(entry)))
 
     def answer_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Answer]:
         """Answer from the admitted passages; abstain if there are none."""
@@ -156,9 +156,9 @@ class Screener:
             answer = Answer.abstention((yield from self._screening(entry)))
             if self.defense.certifies:
                 answer = replace(answer, guarantee=0, proof="no passage was let in: nothing was read")
-            return entry.answer(answer)
+            return entry.restore_answer(answer)
         answer = yield from as_flow(self.defense.answering(entry.query, entry.passages), self.defense, "answering")
-        return entry.answer(result_of(answer, Answer, self.defense, "answering"))
+        return entry.restore_answer(result_of(answer, Answer, self.defense, "answering"))
 
     def screen(self, query: str | Query, passages: Iterable[Any]) -> Screening:
         with span("screen", defense=self.defense.name) as mark:
@@ -200,7 +200,7 @@ class Screener:
             return (yield from self._answer_admitted(entries[0]))
 
         def of_all(screening: Screening) -> Screening:
-            return entries[0].screening(screening)
+            return entries[0].restore(screening)
 
         return self._remembered(stream_events(answer_flow(), self.defense.models, self.options.limits, of_all))
 

@@ -112,12 +112,12 @@ def claims_of(
         proof: The share of the leading weight that a rival needs for the guarantee, in (0, 1].
         texts: The passages, for numbers in the question ("version 4.3").
     """
-    heard, given = _select_statements(statements, voices)
-    heard = _on_subject(question, heard, voices, texts)
-    if not heard:
+    used, given = _select_statements(statements, voices)
+    used = _on_subject(question, used, voices, texts)
+    if not used:
         return Findings()
-    ballot = _Ballot(heard, voices)
-    classes = _classes(question, heard)
+    ballot = _Ballot(used, voices)
+    classes = _classes(question, used)
     ranked = sorted(classes, key=lambda name: (*ballot.rank(classes[name]), name))[:MAX_CLAIMS]
     wording = {name: ballot.wording(classes[name]) for name in ranked}
     guessed = yield from relations(question, wording, asks=asks)
@@ -155,8 +155,8 @@ def claims_of(
     status: Status = "disputed" if rivals else "agreed" if counted and len(supporters) > 1 else "single"
     guarantee = 0
     if counted and given and not rivals and not sleeper[0]:
-        outside = ballot.weights([i for i in heard if i not in classes[first]])
-        sources = len(ballot.weights(list(heard)))
+        outside = ballot.weights([i for i in used if i not in classes[first]])
+        sources = len(ballot.weights(list(used)))
         guarantee = withstands(ballot.weights(classes[first]), outside, ballot.trust, proof, sources)
     sides = tuple(ballot.claim(wording[lead], ballot.lenders(members[lead])) for lead in order)
     return Findings(claims, status, rivals, doubtful, outvoted, guarantee, counted, sides)
@@ -178,7 +178,7 @@ def _select_statements(
 
 
 def _on_subject(
-    question: str, heard: Mapping[int, Statement], voices: Sequence[Voice], texts: Sequence[str]
+    question: str, statements: Mapping[int, Statement], voices: Sequence[Voice], texts: Sequence[str]
 ) -> dict[int, Statement]:
     """Drop statements of known sources that answer another question, as shown by other passages of known sources.
 
@@ -186,19 +186,19 @@ def _on_subject(
     that are asked for, or the numbers of the question.
     """
     asked, named = wanted(question), set(_NAMED.findall(question))
-    known = [i for i in heard if voices[i].level in COUNTING]
+    known = [i for i in statements if voices[i].level in COUNTING]
     if texts and known and asked.kind:
         covered = {i: question_coverage(question, texts[i]) for i in known}
         best = ON_SUBJECT * max(covered.values())
         known = [i for i in known if covered[i] >= best]
     if asked.kind:
-        known = [i for i in known if answers_kind(heard[i].answer, asked.kind)] or known
+        known = [i for i in known if answers_kind(statements[i].answer, asked.kind)] or known
     if asked.unit:
-        known = [i for i in known if any(value.unit == asked.unit for value in values(heard[i].answer))] or known
+        known = [i for i in known if any(value.unit == asked.unit for value in values(statements[i].answer))] or known
     if named and texts:
         known = [i for i in known if named <= set(_NAMED.findall(texts[i]))] or known
-    left_out = {i for i in heard if voices[i].level in COUNTING}.difference(known)
-    return {i: statement for i, statement in heard.items() if i not in left_out}
+    left_out = {i for i in statements if voices[i].level in COUNTING}.difference(known)
+    return {i: statement for i, statement in statements.items() if i not in left_out}
 
 
 _NAMED = re.compile(r"(?<![\w.-])[A-Za-z-]*\d+(?:[.-]?\w+)*")
@@ -208,17 +208,17 @@ _NAMED = re.compile(r"(?<![\w.-])[A-Za-z-]*\d+(?:[.-]?\w+)*")
 class _Ballot:
     """Weights of statements: a source adds to a claim once, by its surest passage."""
 
-    def __init__(self, heard: Mapping[int, Statement], voices: Sequence[Voice]) -> None:
-        self._heard, self._voices = heard, voices
-        self.weigh = any(voices[i].counts for i in heard)
+    def __init__(self, statements: Mapping[int, Statement], voices: Sequence[Voice]) -> None:
+        self._statements, self._voices = statements, voices
+        self.weigh = any(voices[i].counts for i in statements)
         self.trust = defaultdict[str, float](float)  # of a source with pages of two levels, the higher one
-        for i in heard:
+        for i in statements:
             self.trust[voices[i].name] = max(self.trust[voices[i].name], voices[i].trust)
 
     def weight_of(self, i: int) -> float:
         """The weight that a passage adds to its claim; 0 if its source does not count and others do."""
         voice = self._voices[i]
-        return voice.trust * self._heard[i].confidence if voice.counts or not self.weigh else 0.0
+        return voice.trust * self._statements[i].confidence if voice.counts or not self.weigh else 0.0
 
     def weights(self, members: Sequence[int]) -> dict[str, float]:
         """The weight that each source adds to a claim."""
@@ -233,19 +233,19 @@ class _Ballot:
 
     def wording(self, members: Sequence[int]) -> str:
         """The shortest wording of a claim."""
-        spoken = (" ".join(self._heard[i].answer.split()) for i in self.lenders(members))
+        spoken = (" ".join(self._statements[i].answer.split()) for i in self.lenders(members))
         return min(spoken, key=lambda words: (len(words), words))
 
     def rank(self, members: Sequence[int]) -> tuple[float, float]:
         """A sort key: the heavier first, then the surer; rounded, so that order decides no tie."""
-        surest = max(self._heard[i].confidence for i in self.lenders(members))
+        surest = max(self._statements[i].confidence for i in self.lenders(members))
         return -round(sum(sorted(self.weights(members).values())), 9), -round(surest, 9)
 
     def sure(self, members: Sequence[int], first: Sequence[int]) -> bool:
         """Whether a claim was read surely enough to dispute the first; less is enough if one source says both."""
         own, others = ({self._voices[i].name for i in claim if self._voices[i].counts} for claim in (members, first))
         limit = DOUBT if own.isdisjoint(others) else ONE_SOURCE
-        return any(self._heard[i].no_answer <= limit for i in self.lenders(members))
+        return any(self._statements[i].no_answer <= limit for i in self.lenders(members))
 
     def disputes(self, rival: Sequence[int], first: Sequence[int]) -> bool:
         """Whether a claim has enough weight against the first; a source of both adds nothing to the first."""
@@ -263,17 +263,17 @@ class _Ballot:
         return self.weigh and len(counting) == 1 and next(iter(counting))[1] == "seen"
 
     def claim(self, words: str, members: Sequence[int]) -> Claim:
-        surest = sorted(members, key=lambda i: (-self.weight_of(i), -self._heard[i].confidence, i))
-        quotes = dict.fromkeys(self._heard[i].sentence[:MAX_SENTENCE_CHARS] for i in surest)
+        surest = sorted(members, key=lambda i: (-self.weight_of(i), -self._statements[i].confidence, i))
+        quotes = dict.fromkeys(self._statements[i].sentence[:MAX_SENTENCE_CHARS] for i in surest)
         origins = sorted({self._voices[i].origin for i in members} - {""})
         weight = round(float(sum(sorted(self.weights(members).values()))), 9)
         return Claim(words[:MAX_TEXT_CHARS], weight, tuple(origins), tuple(members), tuple(quotes)[:MAX_QUOTES])
 
 
-def _classes(question: str, heard: Mapping[int, Statement]) -> dict[str, list[int]]:
+def _classes(question: str, statements: Mapping[int, Statement]) -> dict[str, list[int]]:
     """Positions by the form of their answer: a function of the question and of each answer alone."""
     classes: dict[str, list[int]] = {}
-    for i, statement in heard.items():
+    for i, statement in statements.items():
         name = form(question, statement.answer) or " ".join(statement.answer.casefold().split())
         classes.setdefault(name, []).append(i)
     return classes

@@ -102,8 +102,8 @@ class Crafted:
     Attributes:
         style: How generated claims are written.
         whole, window: Trees over the style and the columns of `guard.features`; their sums are log-odds.
-        company: Trees over `neighbor_features`.
-        handicap: Subtracted from the log-odds of each window, since a text has many windows.
+        neighbors: Trees over `neighbor_features`.
+        window_penalty: Subtracted from the log-odds of each window, since a text has many windows.
         least, most: Bounds on the change of a text's log-odds by its neighbours.
         damage: Shares of clean texts, ascending.
         thresholds: For each share, the probability that this share of clean texts exceeds.
@@ -113,8 +113,8 @@ class Crafted:
     style: Style
     whole: Trees
     window: Trees
-    company: Trees
-    handicap: float
+    neighbors: Trees
+    window_penalty: float
     least: float
     most: float
     damage: tuple[float, ...]
@@ -132,13 +132,13 @@ class Crafted:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """Read the output of `benchmarks train_crafted`."""
-        handicap, least, most = (float(value) for value in data["bounds"])
+        window_penalty, least, most = (float(value) for value in data["bounds"])
         return cls(
             style=Style.of(data),
             whole=_trees(data, "whole"),
             window=_trees(data, "window"),
-            company=_trees(data, "company"),
-            handicap=handicap,
+            neighbors=_trees(data, "company"),
+            window_penalty=window_penalty,
             least=least,
             most=most,
             damage=tuple(data["damage"].tolist()),
@@ -196,7 +196,7 @@ class Crafted:
         together = alone.copy()
         if among:
             own = alone[:among]
-            odds_among = evaluate(self.company, neighbor_features(own, wanted, spoken, among))
+            odds_among = evaluate(self.neighbors, neighbor_features(own, wanted, spoken, among))
             together[:among] = np.clip(odds_among, own + self.least, own + self.most)
         shift = np.array([0] * k + [0] * len(titled))
         shift[:k] = [len(text) - len(body) for text, body in zip(texts, bodies)]
@@ -229,7 +229,7 @@ class Crafted:
         """The log-odds of the windows of parts and of the first k as wholes; their last windows; which k have words."""
         rows = np.column_stack([np.concatenate(each(parts, self.styles)), shares])
         short = BRIEF * np.clip(1 - np.expm1(rows[:, -1]) / LONG_ENOUGH, 0, 1)
-        odds = evaluate(self.window, rows) - self.handicap - short
+        odds = evaluate(self.window, rows) - self.window_penalty - short
         last = np.cumsum([len(one.first) for one in known]) - 1  # the whole text is its last window
         full = np.array([len(one.first) > 0 for one in known[:k]])
         alone = np.full(k, LOWEST)

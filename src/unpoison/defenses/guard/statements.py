@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
 from unpoison.core.passages import Passage, Query
-from unpoison.defenses.voices import read_apart
+from unpoison.defenses.voices import read_isolated
 from unpoison.models.extractive import RELEVANT, ExtractiveReader
 from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator
@@ -92,7 +92,7 @@ def read_statements(
         shaped = asked.kind in SHAPED
         unread = [i for i, one in enumerate(readings) if one.language in LANGUAGES or (shaped and i not in given)]
         return found | find_by_words(question, texts, unread, asked)
-    answers = yield from read_apart(query, passages, atomic_answer_reference_prompt, generator)
+    answers = yield from read_isolated(query, passages, atomic_answer_reference_prompt, generator)
     said = {i: Statement.found(answer, texts[i]) for i, answer in enumerate(answers) if informative(answer)}
     said = _of_kind(question, texts, said, asked)
     if isinstance(generator, ExtractiveReader) and asked.kind:
