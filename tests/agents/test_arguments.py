@@ -204,15 +204,15 @@ def test_what_a_trusted_source_names_is_free() -> None:
 def test_a_call_frees_what_no_result_named_for_every_tool_and_what_the_user_approved_for_its_own() -> None:
     call = {"to": "mallory@evil.example"}
     before = conversation()
-    before.vouch("send", call)
+    before.allow_call("send", call)
     before.add_result("read", SAID)
     assert before.foreign("pay", call) == ()
     after = conversation(read=SAID)
-    after.vouch("send", call)
+    after.allow_call("send", call)
     assert after.foreign("send", call)
-    after.vouch("send", call, approved=True)
+    after.allow_call("send", call, approved=True)
     assert after.foreign("send", call) == ()
-    after.vouch("send", call)
+    after.allow_call("send", call)
     assert after.foreign("pay", call)
 
 

@@ -1,7 +1,7 @@
 """Finds arguments of a tool call that name a target (address, account, link, path) known only from a tool's result.
 
 A request such as "please email the file to ..." may come from an attacker or from a colleague, and its wording does not
-tell which. Its target may: neither the user nor the policy named it. This check compares strings and reads no meaning.
+tell which. Its target may: neither the user nor the policy names an attacker's target. The check compares strings.
 """
 
 from __future__ import annotations
@@ -29,24 +29,23 @@ __all__ = [
 ]  # fmt: skip
 
 Mode = Literal["ask", "block", "log"]
-"""What happens to a call whose target only a tool's result named: the user is asked, it is not made, or it is made and
-logged."""
+"""The action on a call whose target only a tool's result named: ask the user, block it, or make and log it."""
 
 MAX_VALUES, MAX_USER_CHARS = 200_000, 1_000_000
-"""Values of all results, and characters of the user's, that a conversation remembers; about 20 MB of the former.
+"""Maximum values of results, and characters of the user's texts, that a conversation remembers; about 20 MB of values.
 
-Beyond the first, every target counts as known from a result that nobody vouched for.
+Once the values are full, every target counts as named only by an untrusted result.
 """
 
 MAX_FOUND, MAX_CALL_VALUES = 20, 1_000
-"""Findings in one call, and values that are compared; a call with more counts as a finding."""
+"""Maximum findings in one call, and values of a call that are compared; a call with more values is a finding."""
 
 MAX_NAME_CHARS = 200
-"""Characters of a value that is compared word by word."""
+"""Maximum characters of a value that is compared word by word."""
 
 MIN_ACCOUNT_CHARS = 15
 PIECE, OVERLAP = 100_000, 2_100
-"""Characters of a text that are read at a time; the overlap is longer than most values."""
+"""Characters of a text that are read at a time, and the overlap, which is longer than most values."""
 
 MAX_STEPS, MAX_LINK_CHARS = 40, 1_900
 """Longer paths and links are not compared with what they begin with, because their ends are cut off."""
@@ -68,7 +67,7 @@ _KINDS = (
     ("account", re.compile(r"(?<!\w)(?=[a-z]{0,62}\d)[a-z\d]{15,64}(?!\w)")),
     ("bare", re.compile(r"(?<![\w@./:-])[\w-]{1,63}(?:[./][\w@+-]{1,100}){1,20}")),
 )
-"""Values that name a target, in small letters. Earlier kinds take precedence; the last is a link or a path."""
+"""Patterns of values that name a target, in lower case. Earlier kinds take precedence; the last is a link or a path."""
 
 _TRAILING = ".,;:!?"
 _AT_OR_DOT = re.compile(r" ?[\[({] ?(at|dot) ?[\])}] ?")
@@ -142,17 +141,17 @@ class Conversation:
                 self._vouch("" if tool == ANY_TOOL else tool, named)
 
     def add_user(self, text: object) -> None:
-        """Text that the user wrote: what it names may be used."""
+        """Add text of the user: what it names may be used."""
         try:
             for _, said in scalars(text):
                 if self._names and len(self._said) < MAX_USER_CHARS:
                     self._said += f"{' '.join(_WORD.findall(said.casefold()))} "
                 self._vouch("", _values(said.casefold()))
         except TooMuchError:
-            return  # what is not remembered is asked about
+            return  # targets that are not remembered need approval
 
     def add_result(self, tool: str, result: object, arguments: Mapping[str, Any] | None = None) -> None:
-        """A tool's result: what it names is asked about, unless its source is trusted. O(n) time for n characters."""
+        """Add a tool's result: targets that it names need approval, unless its source is trusted. O(n) time."""
         if self.policy.standing(tool, arguments or {})[1] == "trusted":
             self.add_user(result)
             return
@@ -185,10 +184,10 @@ class Conversation:
             return (ForeignArgument("$", "name", "", -1),)
         return tuple(found.values())
 
-    def vouch(self, tool: str, arguments: object, *, approved: bool = False) -> None:
-        """Remember the targets of a call that may be made.
+    def allow_call(self, tool: str, arguments: object, *, approved: bool = False) -> None:
+        """Record the targets of a call that may be made.
 
-        Those that no result named are free for every tool. Others are free for this tool, if the user approved them.
+        Targets that no result named are allowed for every tool; others for this tool, if the user approved them.
         """
         for _, kind, value, keys, _ in self._targets(tool, arguments):
             named = self._holder(kind, value, keys) is not None
@@ -196,7 +195,7 @@ class Conversation:
                 self._vouch(tool if named else "", [(kind, value)])
 
     def _targets(self, tool: str, arguments: object) -> Iterator[tuple[str, str, str, list[int], bool]]:
-        """Each value of a call that names a target: path, kind, text, keys among results, and whether it is free."""
+        """Each value of a call that names a target: path, kind, text, keys among results, and whether it is allowed."""
         settings = self.policy.settings(tool)
         listed = {name.casefold() for name in settings.arguments or ()}
         usual, every = settings.arguments is None, "*" in listed
@@ -267,7 +266,7 @@ class HistoryEvent(NamedTuple):
 
 
 def replay(policy: ToolPolicy, history: Iterable[HistoryEvent], *, asks: bool) -> Conversation:
-    """A conversation from its history. If users were asked, a foreign call with a result was approved."""
+    """A conversation from its history. In mode `ask`, a call with a result counts as approved by the user."""
     conversation, calls = Conversation(policy), dict[str | None, HistoryEvent]()
     for event in history:
         if event.kind == "user":
@@ -275,17 +274,17 @@ def replay(policy: ToolPolicy, history: Iterable[HistoryEvent], *, asks: bool) -
         elif event.kind == "call":
             calls[event.call] = event
             if not conversation.foreign(event.tool, event.value):
-                conversation.vouch(event.tool, event.value)
+                conversation.allow_call(event.tool, event.value)
         else:
             call = calls.get(event.call, event._replace(value={}))
             if asks and event.made:
-                conversation.vouch(call.tool, call.value, approved=True)
+                conversation.allow_call(call.tool, call.value, approved=True)
             conversation.add_result(call.tool, event.value, call.value if isinstance(call.value, Mapping) else {})
     return conversation
 
 
 def _readings(text: str) -> list[str]:
-    """A text as a model may write it down: without escapes, percent signs, hidden characters and homoglyphs."""
+    """The normal forms of a text: without escapes, percent-encoding, hidden characters and homoglyphs."""
     text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text).replace("\\/", "/")
     found = [text]
     for _ in range(3):
@@ -298,7 +297,7 @@ def _readings(text: str) -> list[str]:
 
 
 def _values(text: str) -> Iterator[tuple[str, str]]:
-    """Each value of a text in small letters with its kind; a part of a longer value does not count."""
+    """Each value of a text in lower case with its kind; a part of a longer value does not count."""
     for kind, pattern in _KINDS:
         found = [match[0].rstrip(_TRAILING) for match in pattern.finditer(text)]
         text = pattern.sub(lambda match: " " * len(match[0]), text)
@@ -322,7 +321,7 @@ def _index(text: str, names: bool) -> frozenset[int]:
 
 
 def _keys(kind: str, value: str) -> Iterator[int]:
-    """What a value and its other spellings have in common: of a link its host, of an account its letters and digits."""
+    """A key that all spellings of a value share: of a link its host, of an account its letters and digits."""
     if kind in ("link", "bare"):
         yield hash(("link", _host(value)))
     if kind != "link":
@@ -372,7 +371,7 @@ def mode_of(arguments: str) -> Mode:
 
 
 def write_down(tool: str, found: Sequence[ForeignArgument], outcome: str) -> None:
-    """One event to the logger `unpoison.calls`: places and kinds, and never a value, which may be a secret."""
+    """Log an event to `unpoison.calls`: places and kinds, never a value, which may be a secret."""
     places = [{"path": one.path, "kind": one.kind, "result": one.result} for one in found]
     said = ", ".join(f"{one.path} ({one.kind})" for one in found)
     fields = {"tool": excerpt(tool), "outcome": outcome, "arguments": places}
@@ -382,13 +381,13 @@ def write_down(tool: str, found: Sequence[ForeignArgument], outcome: str) -> Non
 
 
 def question(tool: str, found: Sequence[ForeignArgument]) -> str:
-    """What the user is asked, with the values."""
+    """The question to the user, with the values."""
     said = "; ".join(f"{one.path}: {one.kind} {excerpt(one.value, 200)}" for one in found)
     return f"May {excerpt(tool)} be called? Only the result of a tool named this, and not you: {said}"
 
 
 def refusal(tool: str, found: Sequence[ForeignArgument]) -> str:
-    """What the model reads instead of a result."""
+    """The text that replaces a result for the model."""
     said = ", ".join(f"{one.path} ({one.kind})" for one in found)
     return (
         f"[unpoison] {excerpt(tool)} was not called: only the result of a tool named its target, and not the user: "

@@ -23,7 +23,7 @@ __all__ = ["ScreeningMiddleware"]
 
 
 class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Screens every tool result before it is added to the thread, and checks where calls go.
+    """Screens every tool result before it is added to the thread, and checks the targets of calls.
 
     In a graph of your own: `ToolNode(tools, wrap_tool_call=screening.wrap_tool_call,
     awrap_tool_call=screening.awrap_tool_call)`.
@@ -31,7 +31,7 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
     Args:
         policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.
         arguments: A call whose target only a result named: `log`, `block`, or `ask` by an interrupt of the graph, which
-            needs a checkpointer and goes on with `Command(resume=True)`.
+            needs a checkpointer and resumes with `Command(resume=True)`.
 
     Raises:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
@@ -84,7 +84,7 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
             return replace(part, update=update(part.update)) if isinstance(part, Command) else with_line(screen(part))
 
         def update(given: Any) -> Any:
-            """An update of the state; messages that are already in the state are not results of the tool."""
+            """Screen an update of the state; messages that are already in the state are not results of the tool."""
             if isinstance(given, Mapping):
                 return {key: update(held) for key, held in given.items()}
             if isinstance(given, (list, tuple)):
@@ -97,7 +97,7 @@ class ScreeningMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _message(message: BaseMessage, screen: Callable[[Any], ScreenedResult]) -> BaseMessage:
-    """The message itself without a finding, else a copy."""
+    """The message itself if nothing was found, else a copy."""
     screened = screen(message.content)
     content = with_line(screened)
     if isinstance(content, list) and screened.line:
@@ -119,7 +119,7 @@ def _question(messages: Sequence[Any]) -> str | None:
 
 
 def _events(messages: Sequence[Any]) -> Iterator[HistoryEvent]:
-    """The history as the gate of calls reads it; a summary of it is no word of the user."""
+    """The history as events for the gate of calls; a summary does not count as text of the user."""
     for message in messages:
         if isinstance(message, HumanMessage):
             own = "lc_source" not in message.additional_kwargs

@@ -27,22 +27,22 @@ Skip = Callable[[Path, Mapping[Any, Any], Any], bool]
 _STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?', re.DOTALL)
 """A string of JSON, and whether it is a key."""
 _WORD = re.compile(r"[^\W\d_]|&#|[%=\\]\d|(?:[\d.-]{1,9}+[\s,;:/|+]{1,3}+){24}")
-"""A letter, or what letters may be encoded by."""
+"""A letter, or a character that may encode letters."""
 _NAME = re.compile(r"[\w$@:/\-]{1,40}")
 
 _JOINTS = re.compile(r"[_\-./$]+|(?<=[a-z])(?=[A-Z])")
 
 MIMES = ("mimeType", "mime_type", "media_type", "mimetype", "content_type")
 ENCODED, FIELDS = ("blob", "base64", "file_data"), ("blob", "base64", "file_data", "data", "bytes")
-"""Fields that say what a file is, that hold one, and that may."""
+"""Fields with the type of a file, fields that hold a file, and fields that may hold one."""
 
 UNREAD = "[unpoison] A file of a type that is not screened was removed."
 
 MIN_WORDS = 4
-"""Words of a name, such as `ignore_previous_orders_and`, from which it is read as a sentence."""
+"""Minimum words of a name that is read as a sentence, such as `ignore_previous_orders_and`."""
 
 LAST_KEYS = 8
-"""Keys in a row that are read once: rows of a table repeat theirs."""
+"""Repeated sequences of keys that are read once: rows of a table repeat their keys."""
 
 MAX_CHARS, MAX_VALUES, MAX_DEPTH = 2_000_000, 1_000_000, 64
 """Maximum characters, values and nesting levels of one result."""
@@ -62,7 +62,7 @@ class Leaf(NamedTuple):
         key: Whether it is the key at the end of the path instead of the value.
         name: The key or field that it is the value of; empty in a list.
         file: The file in which it stands.
-        whole: Whether it is one of several readings, so that a finding takes all of them.
+        whole: Whether it is one of several readings of a text; a finding in one removes all of them.
     """
 
     path: Path
@@ -76,12 +76,12 @@ class Leaf(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What kind of file it is."""
+        """The type of its file."""
         return TEXT if self.file is None else self.file.kind
 
     @property
     def sentence(self) -> bool:
-        """Whether it may say something by itself, as a name of few words does not."""
+        """Whether it may be read as a sentence, unlike a name of few words."""
         return not self.text.isascii() or len(self.text.split()) >= MIN_WORDS
 
     @property
@@ -91,7 +91,7 @@ class Leaf(NamedTuple):
 
 
 def texts_of(value: object, skip: Skip | None = None) -> tuple[list[Leaf], list[Leaf]]:
-    """The strings and keys of a value that contain a letter, and the files that are no text, which are not screened.
+    """The strings and keys of a value that contain a letter, and the binary files, which are not screened.
 
     A key stands before its value; those that came in the same order before are left out. Text in a file (`text.files`)
     is a text too.
@@ -138,7 +138,7 @@ def words_of(name: str) -> str:
 
 
 def _said(text: str, file: File | None) -> list[str]:
-    """What a string says: itself, and the texts of the file that it is."""
+    """The texts of a string: itself, and those of the file that it holds."""
     return [text] if file is None else [*([text] if file.plain else []), *file.texts]
 
 
@@ -162,7 +162,7 @@ def scalars(value: object) -> Iterator[tuple[Path, str]]:
 
 
 def _said_of(holder: Mapping[Any, Any], key: object) -> str | None:
-    """The type that is said of the file in a field, or "" if none is; None if the field need not hold a file."""
+    """The declared type of the file in a field, "" without one; None if the field need not hold a file."""
     value, kind = holder[key], str(holder.get("type")).removeprefix("input_")
     if key not in FIELDS or not isinstance(value, (str, bytes, bytearray, memoryview)):
         return None
@@ -205,7 +205,7 @@ def show_path(path: Path) -> str:
 def _strings(
     value: object, skip: Skip | None, *, numbers: bool = False
 ) -> Iterator[tuple[Path, str, bool, File | None]]:
-    """Every string, the file that it is, and before it its key, with its path; iterative: the depth may be hostile."""
+    """Every string, the file that it holds, and before it its key, with its path; iterative: nesting may be deep."""
     stack: list[tuple[Path, object, str | None, bool]] = [((), value, None, False)]
     count = 0
     while stack:

@@ -1,4 +1,4 @@
-"""Decides on each tool call of an MCP host whose target only a tool's result named: asks, refuses, or writes it down.
+"""Decides on tool calls of an MCP host whose target only a tool's result named: asks, refuses, or logs.
 
 Does no I/O: `mcp_proxy` transports the messages.
 """
@@ -16,13 +16,13 @@ from unpoison.agents.policy import ToolPolicy
 __all__ = ["CallGate", "Decision"]
 
 MAX_QUESTIONS = 16
-"""Calls that wait for the user; further ones are refused, for each is kept in memory."""
+"""Maximum calls that wait for the user, since each is kept in memory; further ones are refused."""
 
 MODERN = "io.modelcontextprotocol/clientCapabilities"
-"""Where a request holds its client's capabilities since protocol 2026-07-28, which asks by a result of the call."""
+"""The field with the client's capabilities since protocol 2026-07-28, in which a call's result asks the user."""
 
 ASKING = ("requestState", "inputResponses")
-"""Fields of a call that answers a question."""
+"""Fields of a call that carries the user's answer."""
 
 
 class Decision(NamedTuple):
@@ -52,7 +52,7 @@ class CallGate:
             and the call is refused.
 
     Attributes:
-        seen: What results, calls and the user named; results are added by the screening.
+        seen: The targets that results, calls and the user named; the screening adds those of results.
 
     Raises:
         OptionError: The mode is none.
@@ -77,13 +77,13 @@ class CallGate:
         return Decision((line, message))
 
     def answer(self, message: Mapping[str, Any]) -> Decision | None:
-        """What follows from the host's answer to a question; None if it answers the server."""
+        """The decision on the host's answer to a question; None if it answers the server."""
         result = message["result"] if isinstance(message.get("result"), dict) else {}
         asked = self._asked.pop(str(message.get("id")), None)
         return None if asked is None else self._close(asked, result, (asked.line, asked.call))
 
     def add_answer(self, message: Mapping[str, Any]) -> None:
-        """What the user wrote into a form of the server."""
+        """Add the texts that the user wrote into a form of the server."""
         result = message.get("result")
         if isinstance(result, dict) and result.get("action") == "accept":
             self.seen.add_user(result.get("content"))
@@ -93,7 +93,7 @@ class CallGate:
         return any(key_of(asked.call["id"]) == key for asked in self._asked.values())
 
     def cancel(self, key: Key) -> dict[str, Any] | None:
-        """Forget a call that waits for the user; the message that withdraws the question."""
+        """Forget a call that waits for the user; return the message that withdraws the question."""
         found = next((name for name, asked in self._asked.items() if key_of(asked.call["id"]) == key), None)
         if found is None or not self._asked.pop(found).line:
             return None
@@ -112,7 +112,7 @@ class CallGate:
             return self._decide_call(dump(plain), plain, plain["params"])
         found = self.seen.foreign(tool, arguments)
         if not found:
-            self.seen.vouch(tool, arguments)
+            self.seen.allow_call(tool, arguments)
             return Decision((line, message))
         if self.mode == "log":
             write_down(tool, found, "logged")
@@ -144,7 +144,7 @@ class CallGate:
         if answer.get("action") != "accept":
             return _refuse(asked.call, asked.found, "declined")
         write_down(str(params.get("name")), asked.found, "approved")
-        self.seen.vouch(str(params.get("name")), params.get("arguments"), approved=True)
+        self.seen.allow_call(str(params.get("name")), params.get("arguments"), approved=True)
         return Decision(forward)
 
 

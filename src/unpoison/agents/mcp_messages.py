@@ -47,16 +47,16 @@ TOKENS = {
     "role": {"user", "assistant"},
     "resultType": {"complete", "input_required"},
 }
-"""Fields with which hosts tell parts of a message apart, and their values, which are no text."""
+"""Fields by which hosts distinguish parts of a message, and their values, which are no text."""
 
 FIXED = {*TOKENS, "mimeType", "uri", "uriTemplate", "audience", "protocolVersion", "nextCursor"}
 """Fields that a host cannot read after a change: a finding there blocks the whole result."""
 
 SILENT = {*FIXED, "level", "logger", "name"}
-"""Fields between texts that nobody reads with the texts of the next message."""
+"""Fields that are not read together with the texts of the next message."""
 
 FLAG = ToolPolicy({"*": {"action": "flag", "threshold": STRONG}})
-"""For tool definitions, which speak to a model by nature: a tool is withheld for strong evidence."""
+"""The threshold for tool definitions. They instruct a model by nature, so only strong evidence withholds a tool."""
 
 _NAME = re.compile(r"[A-Za-z0-9_\-./]{1,128}")
 _METHOD = re.compile(r"[A-Za-z0-9_\-./$]{1,128}")
@@ -112,7 +112,7 @@ class McpGate:
         return None
 
     def screen_reply(self, method: str, params: Mapping[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
-        """A reply as the host may read it; the same object without a finding.
+        """A reply, screened for the host; the same object without a finding.
 
         Raises:
             InputError: The reply violates the protocol.
@@ -134,7 +134,7 @@ class McpGate:
         return reply if new is result else {**reply, "result": new}
 
     def screen_notice(self, notice: dict[str, Any]) -> dict[str, Any] | None:
-        """A notification as the host may read it; the same object without a finding, None if it is refused.
+        """A notification, screened for the host; the same object without a finding, None if it is refused.
 
         Hosts show progress and log messages, some of them to the model.
         """
@@ -216,7 +216,7 @@ class McpGate:
         return {**rest.value, "tools": [tool for i, tool in enumerate(tools) if i not in found]}
 
     def _result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-        """A result as the host may read it; a tool's result gets a line that reports the removal."""
+        """A result, screened for the host; a tool's result gets a line that reports the removal."""
         of_tool, name = method in OF_TOOL, _name(method, params)
         screened = self._screen(name, {key: result[key] for key in READING_ORDER if key in result} | result, params)
         if screened.outcome == "passed":
@@ -235,7 +235,7 @@ class McpGate:
         """The screened value, with the text files in it, which are judged together."""
         arguments = params.get("arguments") if isinstance(params.get("arguments"), dict) else params
         skip = _Opaque(value, name, self.choices.get(name, frozenset()))
-        both = {"value": value, "names": skip.names}  # which are collected before they are read
+        both = {"value": value, "names": skip.names}  # `skip` collects them while `value` is read
         screened = screen_tool_result(name, both, policy=self.policy, arguments=arguments, skip=skip, unread=False)
         if screened.changed and any(map(_fixed, screened.cuts)):
             screened = replace(screened, outcome="blocked", reason=max(filter(_fixed, screened.cuts)).reason)
@@ -273,7 +273,7 @@ def _fixed(cut: ToolCut) -> bool:
 
 
 def _with_text(value: Any, path: Path) -> Any:
-    """A copy of a value in which what held a file that was removed, at a path, holds a text."""
+    """A copy of a value in which the holder of a removed file, at a path, is a text."""
     if path:
         new = list(value) if isinstance(value, list) else dict(value)
         new[path[0]] = _with_text(value[path[0]], path[1:])
@@ -287,7 +287,7 @@ class _Opaque:
     """Decides whether a field is not shown to a model.
 
     Attributes:
-        names: Those in lists, and of types, as sentences.
+        names: Names in lists and of types, as sentences.
     """
 
     def __init__(self, value: Any, method: str, choices: frozenset[str]) -> None:

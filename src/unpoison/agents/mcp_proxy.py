@@ -42,10 +42,10 @@ __all__ = ["Proxy", "ProxyBounds", "log_to_stderr", "run_proxy"]
 CLOSED, TIMED_OUT, INVALID, INVALID_PARAMS, INTERNAL = -32000, -32001, -32600, -32602, -32603
 
 LONG_RUNNING = ("subscriptions/listen",)
-"""Requests without a time limit, answered when they end."""
+"""Requests without a time limit."""
 
 IN_TURN = ("tools/list",)
-"""Requests whose replies are screened one by one: each page changes what the gate knows."""
+"""Requests whose replies are screened in order, because each page changes the state of the gate."""
 
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 """Finds the request id in a line that is not valid JSON."""
@@ -146,7 +146,7 @@ class Proxy:
             await self.server.send(line, value)
 
     async def _refuse(self, value: Mapping[str, Any]) -> bool:
-        """Refuse a request of the host that breaks a rule of the protocol or names no checked tool; whether it does."""
+        """Refuse a request of the host that violates the protocol or names no checked tool; return whether it did."""
         key, refused = key_of(value["id"]), self.gate.refuse_call(value)
         if key[1] is None:
             refusal = error_reply(None, INVALID, "[unpoison] the id of a request must be a string or a whole number")
@@ -173,7 +173,7 @@ class Proxy:
                 task.cancel()
 
     def _end(self, key: Key) -> None:
-        """Remember a request that is over, whose answer is dropped if it comes."""
+        """Record a request that has ended; a late answer is dropped."""
         self._ended[key] = None
         if len(self._ended) > self.bounds.pending:
             del self._ended[next(iter(self._ended))]
@@ -181,8 +181,8 @@ class Proxy:
     async def take(self, line: bytes | TooLong) -> bool:
         """Begin to forward a message of the server; False to stop the server.
 
-        Results are screened side by side, for a long one must not hold up the others. Notifications keep their order,
-        and a result comes after the notifications before it.
+        Results are screened concurrently, so that a long one does not delay the others. Notifications keep their order,
+        and a result is sent after the notifications before it.
         """
         if isinstance(line, TooLong):
             if not await self._answer_unreadable(line.head, why := "it sent a message of too many bytes"):
@@ -217,7 +217,7 @@ class Proxy:
         return True
 
     async def _start(self, pending: _Pending | None, message: Message, line: bytes) -> asyncio.Task[None]:
-        """Begin to screen a message, as soon as few enough others are screened."""
+        """Begin to screen a message, once fewer than `Bounds.screened` are being screened."""
         await self._settle(self.bounds.screened - 1)
         task = asyncio.create_task(self._forward(pending, message, line, self._notice))
         self._screening[task] = None if pending is None else key_of(message.value["id"])
@@ -225,7 +225,7 @@ class Proxy:
         return task
 
     async def _settle(self, most: int) -> None:
-        """Wait until at most so many messages are screened. The server's time stands still meanwhile."""
+        """Wait until at most this many messages are being screened. The server's time limits are paused meanwhile."""
         began = self._paused = asyncio.get_running_loop().time()
         try:
             while len(self._screening) > most:
@@ -254,7 +254,7 @@ class Proxy:
     async def _screen(
         self, value: Mapping[str, Any], work: Callable[[], dict[str, Any] | None]
     ) -> dict[str, Any] | None:
-        """A message as the host may read it, or an error; None to drop a notification."""
+        """A message, screened for the host, or an error; None to drop a notification."""
         try:
             async with asyncio.timeout(self.bounds.seconds):
                 return await on_thread(work)
@@ -304,7 +304,7 @@ class Proxy:
                     await self._tell({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
     async def serve(self) -> None:
-        """Until the server ends."""
+        """Forward the server's messages until it ends."""
         async for line in self.server.lines():
             if not await self.take(line):
                 break

@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 Key = tuple[str, Any]
-"""An id with its type: 1 and "1" are two."""
+"""An id with its type: 1 and "1" are different."""
 
 
 class Message(NamedTuple):
@@ -34,8 +34,8 @@ class Message(NamedTuple):
 
     Attributes:
         value: The object.
-        plain: Whether all parsers agree on its line: duplicate keys are resolved differently, and some parsers end a
-            line at a carriage return.
+        plain: Whether all parsers agree on its line. They differ on duplicate keys, and some end a line at a carriage
+            return.
     """
 
     value: dict[str, Any]
@@ -83,7 +83,7 @@ ENDLESS = 8
 """The server is stopped after this multiple of the longest message without a line end."""
 
 MAX_PAGES = 100
-"""Pages of a list of tools."""
+"""Maximum pages of a list of tools."""
 
 _log = logging.getLogger("unpoison.agents")
 

@@ -62,7 +62,7 @@ class MemoryGate:
 
     Args:
         sources: Trust in sources: `Sources`, or a policy as a file or a mapping; None for no policy.
-        threshold: The probability from which a stretch is a prompt injection, in [0, 1].
+        threshold: The probability above which a stretch is a prompt injection, in [0, 1].
 
     Raises:
         OptionError: An option out of its range.
@@ -112,7 +112,7 @@ class MemoryGate:
 
 
 Claim = Literal["memory.rule", "memory.order"]
-"""A claim about the agent's permissions or duties; an order to remember something or to act on it from now on."""
+"""A claim about the agent's permissions or duties; an instruction to remember something, or to act from now on."""
 
 
 @cache
@@ -122,7 +122,7 @@ def claim_patterns() -> dict[Claim, re.Pattern[str]]:
 
 
 def claim_of(text: str) -> Claim | None:
-    """Whether a text claims a rule for the agent or orders it to remember something; None for neither.
+    """The kind of claim if a text states a rule for the agent or tells it to remember something; None for neither.
 
     Complexity: O(n) time for n characters.
     """

@@ -63,7 +63,7 @@ def screening_guardrail(policy: Policy = None) -> ToolOutputGuardrail[Any]:
 
 
 def guard_calls(tools: Iterable[FunctionTool], policy: Policy = None, arguments: str = "log") -> None:
-    """Check where calls of these tools go; all of an agent's tools belong to one call, for their results are compared.
+    """Check the targets of calls of these tools. Pass all of an agent's tools in one call: their results are compared.
 
     Sets `tool_input_guardrails`, `tool_output_guardrails` and `needs_approval` of each tool, and keeps what is there.
 
@@ -88,7 +88,7 @@ def guard_calls(tools: Iterable[FunctionTool], policy: Policy = None, arguments:
 
 
 class _CallGate:
-    """What each run named, as long as the SDK keeps the run's usage, which its contexts share."""
+    """The targets that each run named, kept while the SDK keeps the run's usage object, which its contexts share."""
 
     def __init__(self, policy: ToolPolicy, arguments: str) -> None:
         self.policy, self.mode = policy, mode_of(arguments)
@@ -96,7 +96,7 @@ class _CallGate:
         self._asked: dict[str, Conversation] = {}
 
     def of_run(self, context: RunContextWrapper[Any], call: str = "") -> Conversation:
-        """What a run named. One that goes on after an approval has new contexts, and is known by that call."""
+        """The targets that a run named. A run resumed after an approval has new contexts, and is found by that call."""
         key = id(context.usage)
         if key not in self._runs:
             made = self._asked.get(call)
@@ -121,12 +121,12 @@ class _CallGate:
         return bool(await own(context, arguments, call) if callable(own) else own)
 
     async def check(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        """Before a call: it is made, or the model reads why not."""
+        """Before a call: allow it, or tell the model why not."""
         context, seen = data.context, self.of_run(data.context, data.context.tool_call_id)
         name, arguments = context.tool_name, _arguments(context.tool_arguments)
         found = await asyncio.to_thread(seen.foreign, name, arguments)
         if not found:
-            seen.vouch(name, arguments)
+            seen.allow_call(name, arguments)
             return ToolGuardrailFunctionOutput.allow()
         approved = self.mode == "ask" and context.is_tool_approved(name, context.tool_call_id)
         outcome = "logged" if self.mode == "log" else "approved" if approved else "blocked"
@@ -134,18 +134,18 @@ class _CallGate:
         if outcome == "blocked":
             return ToolGuardrailFunctionOutput.reject_content(refusal(name, found))
         if approved:
-            seen.vouch(name, arguments, approved=True)
+            seen.allow_call(name, arguments, approved=True)
         return ToolGuardrailFunctionOutput.allow()
 
     async def record(self, data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:
-        """After a call: what its result names."""
+        """After a call: record the targets that its result names."""
         given = data.context.tool_name, data.output, _arguments(data.context.tool_arguments)
         await asyncio.to_thread(self.of_run(data.context).add_result, *given)
         return ToolGuardrailFunctionOutput.allow()
 
 
 def _events(items: Sequence[Any]) -> Iterator[HistoryEvent]:
-    """The input of a run: what the user wrote, and the calls and results of earlier runs."""
+    """Record the input of a run: the user's texts, and the calls and results of earlier runs."""
     for item in items:
         held = item if isinstance(item, dict) else {}
         kind, call = str(held.get("type")), str(held.get("call_id"))

@@ -1,4 +1,4 @@
-"""What the user decided about tools: how their results are treated, and which were approved.
+"""The user's decisions about tools: how their results are treated, and which tools were approved.
 
 A lock file holds hashes of the approved tools, by server.
 """
@@ -23,7 +23,7 @@ from unpoison.utils.files import write_file
 __all__ = ["DESCRIBING", "LockFile", "ToolPolicy", "ToolSettings", "identity_of", "look_of", "tool_hash"]
 
 Action = Literal["redact", "block", "flag", "keep"]
-"""Action on a prompt injection: cut its sentences, block the whole result, only report it, or do not look.
+"""Action on a prompt injection: cut its sentences, block the whole result, only report it, or skip detection.
 
 Invisible characters are cut by the first two, reported by the third.
 """
@@ -50,15 +50,15 @@ class ToolSettings:
 
     Attributes:
         action: On prompt injections.
-        threshold: The probability from which a stretch is one, in [0, 1].
+        threshold: The probability above which a stretch is an injection, in [0, 1].
         source: The source of the results, for `Sources`: an address or a name. `{url}` stands for the call's argument
             of that name.
         level: Trust in that source, where no policy of sources names it. What a trusted source names may be used in
             calls.
-        arguments: The arguments of a call that hold its target, by name, `*` for all; None for those that are named so
-            (`to`, `url`, `path`, `account`), or are nothing but an address, link, account or path.
-        allow: Targets that may be used whoever names them: an address, a link or a path with all below it, or their
-            end behind `*`, such as "*@firm.example".
+        arguments: The arguments of a call that hold its target, by name, `*` for all. None for arguments named like
+            targets (`to`, `url`, `path`, `account`), or whose whole value is an address, link, account or path.
+        allow: Targets that are always allowed: an address, a link or a path with everything below it, or `*` and the
+            end of one, such as "*@firm.example".
     """
 
     action: Action = "redact"
@@ -115,7 +115,7 @@ class ToolPolicy:
 
     @classmethod
     def of(cls, value: ToolPolicy | Mapping[str, Any] | None) -> ToolPolicy:
-        """A policy as it is, one of settings by tool, or the defaults for None."""
+        """A policy unchanged, a policy from settings by tool, or the defaults for None."""
         return value if isinstance(value, ToolPolicy) else cls(value or {})
 
     def settings(self, tool: str) -> ToolSettings:

@@ -28,7 +28,7 @@ __all__ = ["ScreeningToolset", "ToolScreening"]
 
 @dataclass
 class ScreeningToolset(WrapperToolset[AgentDepsT]):
-    """A toolset whose tool results and retry messages are screened, and whose calls are checked for where they go.
+    """A toolset whose tool results and retry messages are screened, and the targets of whose calls are checked.
 
     Attributes:
         wrapped: The toolset: functions, an MCP server, several together.
@@ -75,7 +75,7 @@ class ScreeningToolset(WrapperToolset[AgentDepsT]):
         return with_line(screened)
 
     async def _check(self, name: str, arguments: dict[str, Any], ctx: RunContext[AgentDepsT]) -> None:
-        """Refuse a call, ask about it, or write it down, if only a result named where it goes."""
+        """Refuse a call, ask about it, or log it, if only a result named its target."""
 
         def foreign() -> Any:
             conversation = replay(self._screener.policy, _events(ctx.messages), asks=self._mode == "ask")
@@ -93,7 +93,7 @@ class ScreeningToolset(WrapperToolset[AgentDepsT]):
 
 
 def _events(messages: Sequence[ModelMessage]) -> Iterator[HistoryEvent]:
-    """The history as the gate of calls reads it; what a tool returns besides its result looks like the user's."""
+    """The history as events for the gate. A user prompt beside a tool's result counts as a result, too."""
     for message in messages:
         kinds = [part.part_kind for part in message.parts]
         returned = any(kind.endswith("tool-return") or kind == "retry-prompt" for kind in kinds)
@@ -112,7 +112,7 @@ def _events(messages: Sequence[ModelMessage]) -> Iterator[HistoryEvent]:
 
 @dataclass
 class ToolScreening(AbstractCapability[AgentDepsT]):
-    """Screens the results of all tools of an agent, and checks where calls go: `capabilities=[ToolScreening()]`.
+    """Screens the results of all tools of an agent, and checks the targets of calls: `capabilities=[ToolScreening()]`.
 
     Attributes:
         policy: Settings by tool: `{"fetch": {"source": "{url}", "level": "open"}}`.

@@ -32,11 +32,11 @@ STATEMENTS = {
     "put if none": f"{_INSERT} NOTHING",
     "put if": f"UPDATE beliefs SET {_SET} WHERE key = :key AND version = :expected",  # noqa: S608
 }
-"""In SQLite's dialect."""
+"""The table, in SQLite's dialect."""
 
 
 class SqlBeliefs(Remade, Connected):
-    """Beliefs in one table; a subclass connects."""
+    """Beliefs in one table; subclasses connect to the database."""
 
     statements: ClassVar[Mapping[str, str]] = STATEMENTS
 
@@ -120,8 +120,8 @@ class PostgresBeliefs(SqlBeliefs):
     Raises:
         OptionError: An option out of its range.
         MissingExtraError: psycopg is not installed.
-        StoreError: The server cannot be reached, or does not let this user in.
-        InputError: The table was made by something else.
+        StoreError: The server cannot be reached, or refuses this user.
+        InputError: The table has another structure.
     """
 
     statements: ClassVar[Mapping[str, str]] = {

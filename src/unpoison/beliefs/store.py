@@ -35,7 +35,7 @@ def belief_key(query: str) -> str:
 
 
 def check_key(key: str) -> str:
-    """The key, if every store can hold it.
+    """Return the key if it is valid for every store.
 
     Raises:
         InputError: Empty, longer than 128 characters, or with white space or control characters.
@@ -51,7 +51,7 @@ ATTEMPTS = 10_000
 
 @runtime_checkable
 class BeliefStore(Protocol):
-    """Beliefs by key. Safe for threads; all stores but memory, for processes and machines.
+    """Beliefs by key. Safe for threads; all stores except the one in memory, also for processes and machines.
 
     Every method raises StoreError when the store cannot be reached, and InputError when it holds foreign data.
     """
@@ -79,9 +79,9 @@ def update(store: BeliefStore, key: str, change: Callable[[Belief | None], Belie
     """Read, change and write back; retried if another worker wrote in between. No update is lost.
 
     Args:
-        store: Where.
-        key: Which.
-        change: From the belief as it is now, or None, to the new one; called once per attempt.
+        store: The store.
+        key: The key of the belief.
+        change: Returns the new belief for the current one (None if missing); called once per attempt.
 
     Returns:
         The belief that was written.

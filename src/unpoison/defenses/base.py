@@ -1,8 +1,8 @@
 """Base of defenses: a pure flow that screens, and by default a flow that answers from the kept passages.
 
 `screening` and `answering` get a question and passages, and request models; nothing else. Callers use `screen` and
-`answer`, which run these flows inside the shell (`unpoison.screener`): it validates input, cuts injections, drops
-blocked sources, and handles limits, streaming, tracing and learning.
+`answer`, which run these flows by `unpoison.screener`: it validates input, cuts injections, drops blocked sources, and
+handles limits, streaming, tracing and learning.
 """
 
 from __future__ import annotations

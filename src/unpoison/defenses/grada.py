@@ -73,7 +73,7 @@ class Grada(Defense):
         cross_encoder: For `similarity="cross-encoder"`: `cross:NAME_OR_PATH` is any reranker. Its scores are used
             unchanged, negative ones as 0.
 
-    As every defense it also takes the options of the shell (`ScreeningOptions`).
+    Like every defense, it also takes the common options (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.

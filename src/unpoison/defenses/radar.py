@@ -93,7 +93,7 @@ class Radar(StaticRadar):
             none is informative and else from memory; with beliefs, from the informative passages.
         encoder: Compares the trusted answers; the built-in lexical encoder by default.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -68,7 +68,7 @@ class RagDefender(Defense):
             text with its capitals, and small and equal sets are screened too.
         encoder: For passages without an embedding; the built-in lexical encoder by default.
 
-    As every defense it also takes the options of the shell (`ScreeningOptions`).
+    Like every defense, it also takes the common options (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -37,7 +37,7 @@ class Rerank(Defense):
         keep: The number of passages to keep (GRADA's n), at least 1.
         cross_encoder: Any scorer of (query, passage), or its string, instead of `model`.
 
-    As every defense it also takes the options of the shell (`ScreeningOptions`).
+    Like every defense, it also takes the common options (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.

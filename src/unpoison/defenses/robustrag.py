@@ -72,7 +72,7 @@ class RobustRag(AnsweringDefense):
             tried in every combination, with up to 2^doubtful further calls for each m; 0 makes no calls and proves only
             changes that leave the list of keywords unchanged. By default 6 with a reader, else 0.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -71,7 +71,7 @@ class RobustRagDecoding(AnsweringDefense):
         mode: The first token may not be `I`, `Please` or a line break. `reference` looks up the two characters `/n`
             for the line break, as the released code does.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

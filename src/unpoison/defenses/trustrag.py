@@ -95,7 +95,7 @@ class TrustRag(Defense):
         overlap: The mean pairwise ROUGE-L above which a dense cluster is malicious rather than mixed, in [0, 1].
         encoder: For passages without an embedding; the built-in lexical encoder by default.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -23,7 +23,7 @@ class Vanilla(Defense):
     Args:
         keep: The number of passages to keep; the "None" row of GRADA's tables is `keep=5` of ten.
 
-    As every defense it also takes the options of the shell (`ScreeningOptions`).
+    Like every defense, it also takes the common options (`ScreeningOptions`).
     """
 
     name = "vanilla"
@@ -58,7 +58,7 @@ class Vanilla(Defense):
 class NoRag(Defense):
     """Trust nothing: the model answers from memory.
 
-    As every defense it also takes the options of the shell (`ScreeningOptions`).
+    Like every defense, it also takes the common options (`ScreeningOptions`).
     """
 
     name = "no-rag"

@@ -116,7 +116,7 @@ class Vote(Defense):
         sources: `Sources`, or a policy as a file or a mapping. Each source then votes once for each of its answers,
             weighted by its trust, and the guarantee counts sources. Blocked sources are dropped unread.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

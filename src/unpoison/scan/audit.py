@@ -35,7 +35,7 @@ CHANCE = 0.001
 """Maximum probability of a flagged number of drops by chance."""
 
 MIN_DISTINCT = 2
-"""Minimum number of different pairs of document and question; a single drop may be an error."""
+"""Minimum number of different pairs of document and question of a flagged entry; a single drop may be an error."""
 
 OFTEN = 0.3
 """Drop rate of a defense from which a single drop is no evidence."""
@@ -140,7 +140,7 @@ class Audit(Closing):
         )
 
     def _counts(self, kind: str, flagged: dict[str, int]) -> Iterator[LogCount]:
-        """Everything of a kind that was dropped; updates `flagged`."""
+        """All dropped entries of a kind; updates `flagged`."""
         shown = {"question": ("asked", "", "", ""), "document": ("label", "source", "author", "allow")}
         columns = zip(("label", "source", "author", "allow"), shown.get(kind, ("",) * 4))
         described = ", ".join(f"{f'max({column})' if column else repr('')} AS {name}" for name, column in columns)
@@ -329,7 +329,7 @@ def _read_sighting(fields: Mapping[str, Any]) -> Sighting:
 
 
 def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
-    """Read a row with its passages and a screening, as the line that a log has for it; the verdicts may be missing."""
+    """Convert a row with passages and a screening to a line of the audit log; the verdicts may be missing."""
     query = next((fields[name] for name in QUERY_FIELDS if isinstance(fields.get(name), str)), None)
     if query is None or fields.get("passages") is None:
         raise InputError("a saved screening needs 'query' and 'passages'; audit the output of screen")
@@ -363,7 +363,7 @@ def _kept_positions(screening: Mapping[str, Any], k: int) -> list[int]:
 
 
 def _is_injection(verdict: Mapping[str, Any]) -> bool:
-    """Whether a saved verdict, or a clause of it, says so; clauses were written as pairs before."""
+    """Whether a saved verdict, or a clause of it, has this code; older versions wrote clauses as pairs."""
     clauses = (verdict.get("parameters") or {}).get("clauses") or ()
     codes = (clause.get("code") if isinstance(clause, Mapping) else clause[0] for clause in clauses)
     return PROMPT_INJECTION in (verdict.get("code"), *codes)

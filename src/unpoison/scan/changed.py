@@ -25,19 +25,19 @@ from unpoison.text.questions import read_question
 __all__ = ["OPEN", "Change", "Changes", "changes"]
 
 SURE, LIKELY, OPEN = 0.95, 0.85, 0.45
-"""Suspicion if source and age are evidence, if one is, and if none is."""
+"""Suspicion if both source and age are evidence, if one of them is, and if neither is."""
 
 MIN_SHARED, MIN_SHARE = 6, 0.8
 """Minimum number and share of common words of near-copies."""
 
 MAX_CHANGES = 2
-"""Maximum number of differences, and of places that differ from near-copies; more are the blanks of a template."""
+"""Maximum number of differences, and of positions that differ from near-copies; more are fields of a template."""
 
 MAX_WORDS = 4
 """Maximum words of a name."""
 
 SUBJECT_WORDS = 3
-"""A difference among this number of first words is the subject: the documents are a series, by one template."""
+"""A difference among this many first words is the subject: the documents are a series from one template."""
 
 MAX_SHARE, FEWEST = 0.04, 10
 """Maximum share of documents with a difference, unless there are only so few; more come from templates."""
@@ -121,7 +121,7 @@ def _change(collection: ScanCollection, unit: int, sources: Sources | None) -> C
     judged = list[Change]()
     for some in rivals.values():
         if len({tuple(one.theirs.casefold() for one in words) for _, words in some}) > 1:
-            return None  # three versions: the blank of a template
+            return None  # three versions: a field of a template
         mine, others = ([collection.documents[collection.owner[one]] for one in side] for side in (equal, dict(some)))
         change = _judge(mine, others, some[0][1], folded, sources)
         judged += [] if change is None else [change]
@@ -188,7 +188,7 @@ def _judge(
 
 
 def _trust(documents: Sequence[Document], sources: Sources | None) -> float:
-    """Trust of their best source."""
+    """The highest trust of their sources."""
     if sources is None:
         return 1.0
     return max(standing.trust for standing in sources.standings("", [document.passage for document in documents]))

@@ -24,7 +24,7 @@ KEYWORDS = 8
 
 @dataclass(frozen=True)
 class ScanCollection:
-    """The documents of a scan, in little memory.
+    """The documents of a scan; large parts are stored in files.
 
     Attributes:
         documents: The documents.
@@ -105,7 +105,7 @@ def _notes(documents: int, bare: int, empty: int, renamed: Sequence[str]) -> tup
 
 
 COPY = 0.45
-"""Minimum TF-IDF cosine of two suspicious documents with the same claim."""
+"""Minimum TF-IDF cosine of two suspicious documents that are grouped as near-copies."""
 
 
 class Groups:

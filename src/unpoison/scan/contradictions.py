@@ -1,6 +1,6 @@
-"""Sentences of a collection that contradict each other: the same words but for a number or a name.
+"""Sentences of a collection that contradict each other: the same words except for a number or a name.
 
-Which of the two is right, nobody can tell from the texts; so both are listed with their places.
+The texts do not show which of the two is right, so both are listed with their places.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ MIN_SHARED, MIN_SHARE = 3, 0.6
 """Minimum number and share of common content words, beside the values, of two sentences on one question."""
 
 MIN_DIRECT = 2
-"""Of these, the number that both sentences have; the others may stand in the title or first sentence of a document."""
+"""Minimum number of these words in both sentences; the others may be in the title or first sentence of a document."""
 
 MAX_VERSIONS = 3
-"""So many values between the same words are the blanks of a template, such as a price list."""
+"""Maximum values between the same words; more are fields of a template, such as a price list."""
 
 MAX_BEGINNING = 200
-"""Characters of a document in which its first sentence stands."""
+"""Characters of a document that are searched for its first sentence."""
 
 COMMON = 0.1
-"""The share of documents with a name from which it says nothing on the subject of a sentence."""
+"""The share of documents with a name from which the name does not distinguish subjects."""
 
 MAX_LISTED = 100
 """Maximum number of contradictions."""
 
 MAX_HOLDERS = 40
-"""Pairs of a unit and a word that more sentences have say nothing on their question."""
+"""Maximum sentences with a pair of a unit and a word; a more frequent pair does not distinguish questions."""
 
 HIDDEN = "hidden, "
-"""Stands before the place of a sentence that its file hides."""
+"""Prefix of the place of a sentence that its file hides."""
 
 _TOKEN = re.compile(r"\d[\d.,:/]*\d|\d|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _CODE = re.compile(r"[{}<>=_`|]|://|\bet al\b")
@@ -78,12 +78,12 @@ class Contradiction(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A statement with what it is compared by.
+    """A statement and its features for comparison.
 
     Attributes:
         statement: The sentence and its value.
         kind: The kind of the value; "" for a name and a number without one.
-        unit: The kind, or the stem behind the value.
+        unit: The kind, or the stem after the value.
         subject: The first content word.
         words, others: Its content words, and its other numbers.
         about: The content words of its document's title and first sentence.
@@ -124,7 +124,7 @@ def contradictions(documents: Sequence[Document]) -> tuple[Contradiction, ...]:
 
 
 def _without_names_of_all(every: Sequence[_Read], documents: int) -> list[_Read]:
-    """The statements without names that many documents have, such as that of the company: they tell nothing apart."""
+    """The statements without names that many documents have, such as that of the company: these distinguish nothing."""
     holders = defaultdict[str, set[str]](set)
     for one in every:
         for word in one.words:
@@ -187,7 +187,7 @@ def _statements(document: Document) -> Iterator[_Read]:
 
 
 def _values(sentence: str) -> Iterator[tuple[str, Kind, str, str, frozenset[str], frozenset[str]]]:
-    """Each typed value, number or name of a sentence, and what `_Read` says of it."""
+    """Each typed value, number or name of a sentence, with its fields of `_Read`."""
     matches = list(_TOKEN.finditer(sentence))
     tokens = [match[0] for match in matches]
     if not MIN_SHARED < len(tokens) <= MAX_WORDS or _CODE.search(sentence):

@@ -23,7 +23,7 @@ __all__ = ["UNNAMED", "Document", "Probe", "Unit", "UnreadDocument", "content_na
            "units_of"]  # fmt: skip
 
 TIMES = ("added_at", "created_at", "inserted_at", "indexed_at", "published", "timestamp", "date")
-"""Metadata with the time of a document; the first one present is used."""
+"""Metadata fields with the time of a document; the first one present is used."""
 
 TURNS = ("messages", "conversations")
 """Fields of a chat log with its turns."""
@@ -32,7 +32,7 @@ UNNAMED = "it has no id, and is named by a hash of its text"
 RENAMED = "another document has its id"
 
 AUTHORS = ("author", "authors", "uploader", "user", "owner")
-"""Metadata with the author."""
+"""Metadata fields with the author."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Document:
         passage: Its text, title, source and vector; `id` is always there.
         added_at: When it was added, None if unknown.
         author: Its author, None if unknown.
-        hidden: What its file hides so that a person can unfold it, such as a filtered row.
-        covert: What it hides from everybody, such as white letters on white.
+        hidden: Text that its file hides but a reader can unfold, such as a filtered row.
+        covert: Text that no reader can see, such as white letters on white.
         places: The places of the text, as in `FileReading`.
         notes: Warnings from reading it.
     """
@@ -129,7 +129,7 @@ class Document:
 
 
 def _said(turn: Mapping[str, Any]) -> str:
-    """All that a turn of a chat says: its text or parts, and the arguments of its calls."""
+    """The texts of a turn of a chat: its text or parts, and the arguments of its calls."""
     content = turn.get("content", turn.get("value"))
     parts = content if isinstance(content, list) else [content]
     texts = [part.get("text") or part.get("content") if isinstance(part, Mapping) else part for part in parts]
@@ -151,7 +151,7 @@ class UnreadDocument:
 
 
 def documents_of(values: Iterable[object]) -> Iterator[Document]:
-    """Documents with distinct names: to a repeated one a hash of the content is appended, and there is a note.
+    """Documents with distinct names: a repeated name gets a hash of the content appended, and a note.
 
     Raises:
         InputError: A value that is not a document.
@@ -165,7 +165,7 @@ def documents_of(values: Iterable[object]) -> Iterator[Document]:
 
 
 def _told_apart(document: Document, taken: Counter[str]) -> Document:
-    """A document whose id others have too, named by its content as well, so that moving the others renames nothing."""
+    """A document with a repeated id, renamed by its content, so that moving the others does not change its name."""
     name = content_name(document)
     taken[name] += 1
     number = f"-{taken[name]}" if taken[name] > 1 else ""
@@ -174,7 +174,7 @@ def _told_apart(document: Document, taken: Counter[str]) -> Document:
 
 
 def content_name(document: Document) -> str:
-    """The name of a document whose id others have too."""
+    """The name of a document with a repeated id."""
     return f"{document.id}#{document.key[:8]}"
 
 
@@ -231,7 +231,7 @@ class Unit:
 
 
 def units_of(document: Document, number: int) -> Iterator[Unit]:
-    """The units of a document of any length, then those of what it hides; O(n) time, one piece in memory at a time."""
+    """The units of a document of any length, then those of its hidden text. O(n) time, one piece in memory."""
     passage = document.passage
     heading = canonical(passage.title or "")
     title = heading.text
@@ -324,7 +324,7 @@ class Probe(NamedTuple):
 
 
 def probe(unit: Unit) -> Probe:
-    """The first sentence as a question, after the title if it does not name that. O(n) time."""
+    """The first sentence as a question, with the title before it if it does not contain the title. O(n) time."""
     stands = sentences(unit.body[:4_000])
     if not stands:
         return Probe(unit.title, asks=False, lead=(0, 0))

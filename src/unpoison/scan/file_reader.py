@@ -1,6 +1,6 @@
 """Reads files whose content can expand in a process with limits of time and memory.
 
-A file that breaks one is unread, and the others are read.
+A file that exceeds one is skipped, and the others are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_html(path: Path) -> FileText:
     """Read a web page.
 
     Raises:
-        InputError: It has markup and no text.
+        InputError: It has markup but no text.
     """
     text, notes = decode(path.read_bytes())
     file = read_page(text, xml=path.suffix.lower() == ".xhtml")._replace(notes=notes)
@@ -65,11 +65,11 @@ _UNREAD = {
 """What to do with files of other types."""
 
 SHORT = 2**20
-"""Bytes of a web page up to which it is read without another process: a tag takes a hundred times its size."""
+"""Bytes of a web page up to which it is read in this process: a tag takes a hundred times its size in memory."""
 
 
 MAX_TEXT, MAX_RATIO = 2**22, 20
-"""Characters of a file that are read, or so many times its size, if that is more: a scan takes a minute for them."""
+"""Maximum characters of a file, or multiple of its size if that is more; a scan takes a minute for them."""
 
 
 class FileReader(Confined):
@@ -86,7 +86,7 @@ class FileReader(Confined):
             kind: Its type, one of `READERS`.
 
         Raises:
-            InputError: It is damaged, or breaks a limit.
+            InputError: It is damaged, or exceeds a limit.
             MissingExtraError: The library for its type is not installed.
         """
         if kind in HTML_FILES and path.stat().st_size <= SHORT:
@@ -97,7 +97,7 @@ class FileReader(Confined):
 
 
 def read_for_parent(asked: tuple[str, str]) -> Iterator[dict[str, Any]]:
-    """In the process: what a file says, by its path and type."""
+    """In the process: read a file by its path and type."""
     path, kind = asked
     try:
         file = READERS[kind](Path(path))

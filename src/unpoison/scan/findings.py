@@ -239,9 +239,9 @@ def _reasons(
 def _place(
     document: Document, piece: Unit, words: str, region: tuple[int, int] | None
 ) -> tuple[tuple[int, int] | None, str]:
-    """The region of some words in the caller's text, None if they are not in it, and where a person finds them.
+    """The region of some words in the caller's text (None if they are not in it), and their place for a reader.
 
-    Words that are not found stand somewhere in the whole unit, or in all that is hidden, which may have many places.
+    For words that are not found, the place is that of the whole unit or of all hidden text.
     """
     start = document.passage.text.find(words, piece.start, piece.end) if words else -1
     if region is None and start >= 0:

@@ -1,10 +1,10 @@
-"""Finds the passages behind a wrong answer: ranked by what they state, proven by asking again without them.
+"""Finds the passages behind a wrong answer: ranks them by what they state, and proves it by asking again without them.
 
-The most suspicious passages are withheld first, and twice as many as long as the wrong answer remains. Then they are
-put back, the least suspicious first, as long as it does not return: those that cannot be put back are responsible.
+The most suspicious passages are withheld, twice as many each time until the wrong answer disappears. Then they are put
+back, the least suspicious first, if the wrong answer does not return: those that cannot be put back are responsible.
 
-An injection can make the answer depend on any passage. So one that states a right answer is never withheld, and one
-that neither states the wrong answer nor contains an injection is never guilty.
+An injection can make the answer depend on any passage. So a passage that states a right answer is never withheld, and
+one that neither states the wrong answer nor contains an injection is never guilty.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from unpoison.text.replies import informative
 __all__ = ["SENTENCES", "DocumentVerdict", "Incident", "trace"]
 
 BESIDE = 0.75
-"""Without a model, documents with this share of the highest strength are named too."""
+"""Without a model, documents with at least this share of the highest strength are reported too."""
 
 MAX_SUSPECTS = 12
 """Maximum number of suspects per round; documents that replace withheld ones follow in later rounds."""
@@ -42,7 +42,7 @@ MAX_ANSWERS = 5
 
 
 class BudgetError(UnpoisonError):
-    """The budget of questions is exhausted."""
+    """The budget of questions is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Proof:
 
 
 class Trials:
-    """Asks with some passages withheld; replies are kept by the withheld passages.
+    """Asks with some passages withheld; replies are cached by the withheld passages.
 
     Args:
         ask: Returns the reply while these passages are withheld.
@@ -81,7 +81,7 @@ class Trials:
         self._replies = dict[frozenset[str], str]()
 
     def reply(self, withheld: Collection[str]) -> str:
-        """The reply without these passages; asks if there is none.
+        """The reply without these passages, cached.
 
         Raises:
             BudgetError: The budget is exhausted.
@@ -100,7 +100,7 @@ class Trials:
 
 
 def find_culprits(trials: Trials, more: Callable[[], Sequence[Suspect]], right: Sequence[str] = ()) -> list[Proof]:
-    """The passages behind the wrong answer; none if it remains whatever is withheld.
+    """The passages behind the wrong answer; none if it remains without all suspects.
 
     Args:
         trials: The trials; with nothing withheld the answer is wrong.
@@ -196,8 +196,8 @@ class Incident:
         verdict: The outcome.
         suspects: All examined documents, the most suspicious first.
         proofs: The documents that the answer depends on; guilty are those that state it or contain an injection.
-        after: The answer without the guilty documents, or the model's where it does not give the wrong one; None if
-            nothing was asked.
+        after: The answer without the guilty documents, or the model's answer if that is not wrong; None if nothing was
+            asked.
         asked: Number of questions.
         notes: Warnings.
     """

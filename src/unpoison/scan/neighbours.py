@@ -49,12 +49,12 @@ class Terms:
 
     @cached_property
     def rarity(self) -> NDArray[np.float32]:
-        """Of each stem, shape (stems,)."""
+        """The inverse document frequency of each stem, shape (stems,)."""
         odds = 1 + (len(self.rows) - self.holders + 0.5) / (self.holders + 0.5)
         return np.asarray(np.log(odds), np.float32)
 
     def columns(self, codes: NDArray[np.int32]) -> NDArray[np.intp]:
-        """The place of each code among those of the stems, -1 for an unknown one."""
+        """The index of each code among `codes`, -1 for an unknown one."""
         if not len(self.codes):
             return np.full(len(codes), -1)
         place = np.searchsorted(self.codes, codes)
@@ -112,7 +112,7 @@ def stem_codes(text: str) -> list[int]:
 
 
 MAX_TOKEN = 60
-"""Characters of a word that are told apart."""
+"""Maximum characters of a word; longer ones are cut."""
 
 
 @lru_cache(maxsize=2**15)  # some 200 bytes each
@@ -146,7 +146,7 @@ def rarest(text: str, count: int, terms: Terms) -> list[str]:
 Positions = NDArray[np.int32]
 
 NEAREST = 9
-"""Neighbours of a unit; with the unit itself ten, a usual retrieval."""
+"""Neighbours of a unit; with the unit itself ten passages, a usual retrieval."""
 
 TERMS = 14
 """Maximum number of stems of a question to look up, the rarest first."""
@@ -218,7 +218,7 @@ def _row(scores: Any, i: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _best(units: NDArray[Any], score: NDArray[Any], count: int) -> NDArray[np.intp]:
-    """Places of the best units; ties, up to rounding, go to the earlier unit."""
+    """Positions of the best units; ties, up to rounding, go to the earlier unit."""
     rounded, some = np.round(score.astype(np.float64), 4), np.arange(len(units))
     if len(units) > 4 * count:
         near = np.argpartition(-rounded, count - 1)[:count]

@@ -1,1 +1,1 @@
-"""The shell around a defense: input validation, prompt injections, blocked sources and time limits."""
+"""Runs a defense: input validation, prompt injections, blocked sources and time limits."""

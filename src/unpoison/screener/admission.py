@@ -28,11 +28,10 @@ from unpoison.sources.sources import Sources
 __all__ = ["LONG", "Admitted", "Because", "admit", "overlong", "put_back"]
 
 LONG = 20_000
-"""Characters of a passage beyond which one planted sentence hardly changes its score. The service judges longer
-passages in windows of this size; a screening notes them."""
+"""Characters of a passage beyond which one planted sentence hardly changes its score; a screening adds a note then."""
 
 MAX_NOTES = 10
-"""Maximum number of passages with hidden text that are named one by one."""
+"""Maximum number of passages that are named one by one in notes."""
 
 
 def admit(
@@ -52,7 +51,7 @@ def admit(
     Args:
         query: As callers pass it.
         passages: As callers pass them.
-        encoder: The defense's.
+        encoder: The encoder of the defense.
         verbatim: The defense reads raw text, as the released code does, which detects no injections.
         trust_embeddings: False ignores the caller's embeddings and encodes every text here. True ignores only the
             embeddings of texts with hidden parts, since they were computed from other words than those judged.
@@ -166,7 +165,7 @@ def _each(said: Mapping[int, str], of_many: str) -> list[str]:
 def _without_doubtful_embeddings(
     question: Query, passages: tuple[Passage, ...], encoder: Encoder, *, trust: bool
 ) -> tuple[Query, tuple[Passage, ...], list[str]]:
-    """The texts without the embeddings that are not used, and a note on how many these are."""
+    """The texts without the embeddings that are not used, and a note with their number."""
     texts: tuple[Query | Passage, ...] = (question, *passages)
     brought = [text.embedding is not None for text in texts]
     doubtful = [not trust or bool(text.hidden) or bool(getattr(text, "cuts", ())) for text in texts]
@@ -227,7 +226,7 @@ class Admitted:
 
 
 def _with_injections(screening: Screening, injections: Injections, passages: tuple[Passage, ...]) -> Screening:
-    """The screening of the passages that were read as a screening of all; what was cut or flagged becomes spans."""
+    """Map the screening of the passages that were read to all passages; cut and flagged parts become spans."""
     read, k = set(injections.read), len(passages)
     dropped = {i: _because(injections, i) for i in range(k) if i not in read}
     screening = put_back(screening, passages, injections.read, dropped)
@@ -345,7 +344,7 @@ _NAMED = re.compile(r"\bpassage (\d{1,4}(?:, \d{1,4})*)\b")
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Maps positions among the passages read to positions among all.
+    """Maps positions among the passages that were read to positions among all passages.
 
     Attributes:
         read: Position of each passage that was read, ascending.

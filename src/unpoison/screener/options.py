@@ -1,4 +1,4 @@
-"""The options of the shell around every defense: name, type, default and meaning stand here, once."""
+"""The common options of all defenses: name, type, default and meaning, defined once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ScreeningOptions", "SharedOptions", "Shell", "ShellOptions", "checke
 
 
 class SharedOptions(TypedDict, total=False):
-    """Options of every defense, for the shell around it; the first annotation of each is its default.
+    """Options of every defense, used by `Screener`; the first annotation of each is its default.
 
     Attributes:
         trust_embeddings: False encodes passages even if they have an embedding, because vectors can be forged.
@@ -42,7 +42,7 @@ class SharedOptions(TypedDict, total=False):
 
 
 class ShellOptions(SharedOptions, total=False):
-    """The same, and the one for which a defense may have its own default.
+    """The common options: `SharedOptions`, and the one for which a defense may have its own default.
 
     A constructor accepts them as `**shell: Unpack[ShellOptions]` and passes them on, so that option strings find them.
 
@@ -56,7 +56,7 @@ class ShellOptions(SharedOptions, total=False):
 
 
 class ScreeningOptions(ShellOptions, total=False):
-    """The same for defenses that need a generator only for the plain answer.
+    """The common options of defenses that need a generator only for the plain answer.
 
     Attributes:
         generator: For `answer`: an object, a string (`models.load_generator`), or a function from messages to text.
@@ -66,13 +66,13 @@ class ScreeningOptions(ShellOptions, total=False):
 
 
 def _option_names(kind: Any) -> frozenset[str]:
-    from unpoison.core import registry  # when the first defense is made
+    from unpoison.core import registry  # imported when the first defense is created
 
     return frozenset(registry.parameters(kind))
 
 
 def checked_constructor(kind: Any) -> Any:
-    """Wrap the constructor of a class: it suggests the right option for an unknown name, and keeps what was given."""
+    """Wrap the constructor of a class: unknown options raise with a suggestion, and the given arguments are kept."""
     init = kind.__init__
     names = cache(partial(_option_names, kind))
 
@@ -94,7 +94,7 @@ def checked_constructor(kind: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shell:
-    """The values of `ShellOptions`, checked; the model that detects injections is among the models of the defense.
+    """The validated values of `ShellOptions`; a classifier of injections is among the models of the defense.
 
     Raises:
         OptionError: A value out of its range, or `learn` without `sources`.
@@ -111,9 +111,9 @@ class Shell:
         flag("trust_embeddings", self.trust_embeddings)
         among("prompt_injection", self.prompt_injection, ACTIONS)
         within("prompt_injection_threshold", self.prompt_injection_threshold, 0, 1, open_end=True)
-        sources, limits = cast(Any, self.sources), cast(Any, self.limits)  # as callers give them
+        sources, limits = cast(Any, self.sources), cast(Any, self.limits)  # unvalidated
         if sources is not None:
-            from unpoison.sources.sources import Sources  # no part of what an import of a defense loads, nor limits
+            from unpoison.sources.sources import Sources  # imported late, as limits below, to keep imports fast
 
             object.__setattr__(self, "sources", Sources.of(sources))
         if limits is None:
@@ -125,7 +125,7 @@ class Shell:
 
     @classmethod
     def of(cls, options: ShellOptions) -> Self:
-        """The options that are given, and the defaults of the others."""
+        """The given options, and the defaults of the others."""
         given: dict[str, Any] = {**_defaults(), **options}
         return cls(**{name: given[name] for name in cls.__slots__})
 

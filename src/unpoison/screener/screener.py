@@ -1,4 +1,4 @@
-"""Runs a defense inside its shell: admission, injections, sources, limits, streaming, traces and learning.
+"""Runs a defense: admission, injections, sources, limits, streaming, traces and learning.
 
 A defense is a flow from a query and passages to a screening. Validating the input before that flow, and mapping its
 result back to the caller's passages, is the same for every defense and lives in this package.
@@ -83,7 +83,7 @@ async def stream_events(
 
 
 class Screenable(Protocol):
-    """A defense as the shell sees it: two flows, its models, and the shell that it was made with."""
+    """The interface of a defense: two flows, its models, and its common options."""
 
     models: Models
     certifies: bool
@@ -103,17 +103,17 @@ class Screenable(Protocol):
 
 
 class Screener:
-    """A defense in its shell, with the options of the shell and the memory of sources; `Defense` forwards to it.
+    """Runs a defense with its common options and the history of sources; `Defense` forwards to it.
 
         Screener(Grada(keep=3), sources="policy.yaml", prompt_injection="redact").screen(query, passages)
 
     Args:
         defense: Two flows and their models.
-        shell: Options of the shell, in place of those that the defense was made with.
+        shell: Common options (`ShellOptions`) that replace those of the defense.
 
     Attributes:
-        defense: The defense in this shell.
-        options: The options of the shell.
+        defense: The defense, with these options.
+        options: The common options.
 
     Raises:
         OptionError: An unknown option, or one out of its range.
@@ -205,7 +205,7 @@ class Screener:
         return self._remembered(stream_events(answer_flow(), self.defense.models, self.options.limits, of_all))
 
     async def _remembered(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """The same events; the answer is recorded before it is yielded, after which a caller may stop to listen."""
+        """The same events; the answer is recorded before it is yielded, because the caller may stop then."""
         async with aclosing(cast(Any, events)) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
@@ -247,8 +247,8 @@ def outcomes_of(result: Screening | Answer, sources: Sources) -> Mapping[str, Ou
     """The outcome of each origin's passages.
 
     If two or more sources agreed on an undisputed answer, its sources `agreed` and the sources of other claims
-    `contested` it. A source whose passages were all dropped is `dropped`. All others are `seen`: a disputed answer is
-    evidence for nobody.
+    `contested` it. A source whose passages were all dropped is `dropped`. All others are `seen`: a disputed answer
+    is no evidence.
     """
     screening = result.screening if isinstance(result, Answer) else result
     origins = [sources.origin(passage) for passage in screening.passages]

@@ -27,7 +27,7 @@ from unpoison.serve.telemetry import LogRecord
 __all__ = ["Admission", "Keys", "digest", "too_large"]
 
 MAX_FILE_BYTES = 1024 * 1024
-"""Bytes of the file."""
+"""Maximum bytes of the key file."""
 
 _LINE = re.compile(r"([0-9a-fA-F]{64})(?:[ \t]+\*?([A-Za-z0-9._-]{1,64}))?")
 
@@ -88,7 +88,7 @@ class Keys:
         return cls(names)
 
     def __or__(self, other: Keys) -> Keys:
-        """The keys of both."""
+        """The keys of both sets."""
         return Keys(self._names | other._names)
 
     def holder(self, text: str | bytes) -> str | None:
@@ -97,7 +97,7 @@ class Keys:
 
 
 OPEN, OPEN_BELOW = ("/", "/healthz", "/readyz", "/health", "/openapi.json"), ("/assets/", "/examples/")
-"""Paths, and beginnings of paths, that need no key; none of them reveals the content of requests."""
+"""Paths, and prefixes of paths, that need no key; none of them reveals the content of requests."""
 
 
 class Admission:

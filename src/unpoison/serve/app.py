@@ -1,4 +1,4 @@
-"""The application: its parts, put together."""
+"""Builds the application from its parts."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def create_app(
         defenses: Defenses by option string, such as {"guard": Guard()}, the default. The first one is used by requests
             that name no defense.
         bounds: Limits of a request and of the service.
-        on_poison: What the rerank dialects do with a dropped passage: leave it out, put it last with score 0, or
-            `monitor`: reply as if nothing was found, and only count and log. By default it is left out where fewer
-            documents are asked for than were sent; else it is put last, for such clients pair scores with positions.
-        keys: What `Authorization: Bearer` must say: one key, or the `Keys` of a file; None for nothing.
+        on_poison: The action of the rerank dialects on a dropped passage: leave it out, put it last with score 0, or
+            `monitor`: reply as if nothing was found, and only count and log. By default it is left out if fewer
+            documents are requested than were sent; else it is put last, as such clients pair scores with positions.
+        keys: Valid values of `Authorization: Bearer`: one key, or the `Keys` of a file; None for no authentication.
         root_path: The path under which a proxy serves the application, such as "/unpoison"; it may strip it or not.
         hosts: Allowed host names, empty for any.
-        audit: Where every screening and answer is written down; nowhere by default. The caller closes it.
+        audit: The audit log of all screenings and answers; None for none. The caller closes it.
 
     Returns:
         The application. Its lifespan must run: it starts and stops the threads.

@@ -1,7 +1,7 @@
 """Limits of a request and of the service, and passages that are longer than the limit.
 
-One planted document that is too long must not break a query. Of a passage longer than the limit the beginning is
-judged, and a model reads the beginning: the rest is cut as a redaction is.
+One planted document that is too long must not break a query. Of a passage longer than the limit, only the beginning is
+judged and passed to a model: the rest is redacted.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class Bounds:
     Attributes:
         body: Bytes of one request.
         values: Numbers, texts and other values of one request; a text counts as 2, a key as 10, a list or an
-            object as 16. A parser of JSON lets no other thread run; for so many it takes less than 40 ms.
+            object as 16. A JSON parser blocks all threads; within this limit it takes less than 40 ms.
         passages: Passages of one request.
         characters: Characters of the question, and of a passage (title and text): of a longer one the beginning is
             judged, and `Screening.texts` holds no more than that.
         total: Characters of all passages of a request together.
-        max_concurrency: Requests in work at the same time.
+        max_concurrency: Requests processed at the same time.
         wait: Queue timeout of further requests, before a 503.
         threads: Short requests that are computed in parallel, and as many long ones.
         timeout: Seconds for one request, from its first byte to its last.
         in_flight: Model calls at the same time, for one request.
-        retries: How often a failed model call is tried again.
+        retries: Retries of a failed model call.
         grace: Shutdown timeout for requests in work, in seconds.
 
     Raises:
@@ -83,7 +83,7 @@ class Bounds:
         return cls(**values)
 
     def check_number(self, number: int, field: str = "passages") -> None:
-        """Refuse too many passages, which a request sends in a field.
+        """Refuse too many passages in a field of a request.
 
         Raises:
             InputError: They are too many.
@@ -106,15 +106,15 @@ class Bounds:
 
 
 def beginnings(passages: tuple[Passage, ...], characters: int) -> tuple[Passage, ...]:
-    """The passages as they are judged: of a long one its first characters, the title being the beginning of the text.
+    """The passages cut to the limit, title and text counted together.
 
-    Embeddings stay: they are the whole passage's.
+    Embeddings stay, although they are those of the whole passage.
     """
     return tuple(p if len(p.raw) <= characters else replace(p, text=p.raw[:characters], title=None) for p in passages)
 
 
 def screening_of_all(screening: Screening, passages: tuple[Passage, ...], characters: int) -> Screening:
-    """Turn a screening of beginnings into one of the whole passages: the unread rest is a redacted span."""
+    """Map a screening of cut passages back to the whole passages: the unread rest is a redacted span."""
     long = [i for i, passage in enumerate(passages) if len(passage.raw) > characters]
     if not long:
         return screening

@@ -1,4 +1,4 @@
-"""A running service as if it were a defense of this process: the same questions, passages, screenings and answers.
+"""A client of a running service, with the interface of a defense: the same arguments and results.
 
     from unpoison.serve import Client
 
@@ -6,8 +6,8 @@
         screening = service.screen(query, passages)
         screening.kept
 
-What fails raises what the library would raise: `InputError` for what cannot be used, `OptionError` for a key or an
-option, `ModelError` (with `retryable`) for a service or a model that cannot reply now. Nothing comes back unscreened.
+Failures raise the same errors as the library: `InputError` for unusable input, `OptionError` for a key or an option,
+`ModelError` (with `retryable`) for a service or a model that cannot reply now. Nothing is returned unscreened.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Client(Closing):
     """A client of the service, safe for several threads.
 
     Args:
-        url: Where the service is, with its root path if it has one.
-        key: What `Authorization: Bearer` says, None for nothing.
+        url: The address of the service, with its root path if it has one.
+        key: The API key for `Authorization: Bearer`; None to send none.
         timeout: Seconds for one request.
 
     Raises:
@@ -57,7 +57,7 @@ class Client(Closing):
         Args:
             query: The user's question.
             passages: Strings, dicts, framework documents or `Passage`, in retrieval order.
-            defense: One of those that the service has; its first by default.
+            defense: The name of a configured defense; by default the first.
 
         Raises:
             UnpoisonError: See the module.

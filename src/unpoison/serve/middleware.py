@@ -1,4 +1,4 @@
-"""The middleware around every request: admission, the size of its body, a slot, a time limit, and the access log.
+"""The middleware for every request: admission, body size, concurrency, time limit, and access log.
 
 Plain ASGI, so that it covers every route and counts a body before the application reads it.
 """
@@ -30,7 +30,7 @@ QUEUE = 16
 
 
 class Slots:
-    """Slots for requests in work; further requests wait for a free one.
+    """Slots for concurrent requests; further requests wait for a free one.
 
     Free slots go to the clients in turn, so that a client with many connections does not hold up one with few.
     Refusing at once would cost more: clients retry immediately, and their requests compete with the computation.
@@ -47,7 +47,7 @@ class Slots:
         self._wait = wait
 
     async def acquire(self, client: str = "") -> bool:
-        """Take a slot for a client; False if none came free in time. Call `release` afterwards."""
+        """Take a slot for a client; False on a timeout. Call `release` afterwards."""
         if self._free:
             self._free -= 1
             return True
@@ -76,7 +76,7 @@ class Slots:
 
 
 QUIET = ("/healthz", "/readyz", "/health", "/metrics")
-"""Probes and scrapes, which are logged at level DEBUG."""
+"""Paths of probes and metrics, which are logged at level DEBUG."""
 
 PATIENCE = 2.0
 """Extra seconds for requests in monitor mode."""
@@ -108,7 +108,7 @@ class RequestMiddleware:
 
     Args:
         app: The wrapped application.
-        bounds: Sizes and numbers.
+        bounds: Limits.
         metrics: Counters.
         admission: Checks of every request.
         root: The path under which a proxy serves the application, such as "/unpoison"; stripped from requests.
@@ -184,7 +184,7 @@ class RequestMiddleware:
                 log.log(level, "request", extra={"fields": record.fields()})
 
     async def _work(self, scope: Scope, body: _Body, reply: _Reply, client: str) -> None:
-        """Forward requests without a body at once; others take a slot and have a time limit."""
+        """Forward requests without a body immediately; others take a slot and have a time limit."""
         if scope["method"] != "POST":
             await self.app(scope, body, reply)
             return

@@ -1,4 +1,4 @@
-"""Reads the body of a request: its values are counted before it is parsed, and it is checked up to the first error.
+"""Reads the body of a request: counts its values before parsing, and validates it up to the first error.
 
 A long body is read on a thread of its own, so that other requests, and `/healthz`, are answered meanwhile. A body of 8
 MiB may hold four million numbers or three million objects, which take hundreds of megabytes once they are parsed.
@@ -29,17 +29,17 @@ MAX_FIELDS = 64
 """Fields of a body."""
 
 WATCHED = 10
-"""In monitor mode a request may have so many times the passages; nothing of it is screened then."""
+"""In monitor mode, a request may have up to this many times the passages, and is passed through unscreened."""
 
 LISTS = ("passages", "documents", "texts")
 """Fields with one entry for each passage."""
 
 LENGTHS = {"rank_fields": MAX_RANK_FIELDS, "trust": MAX_TRUST}
-"""Entries of other fields, counted before they are read one by one."""
+"""Maximum entries of other fields, checked before they are read one by one."""
 
 
 def read_body(body: bytes, adapter: TypeAdapter[Any], bounds: Bounds, *, watched: bool = False) -> Any:
-    """The body of a request as its schema says.
+    """The validated body of a request.
 
     Args:
         body: JSON.
@@ -78,7 +78,7 @@ def read_body(body: bytes, adapter: TypeAdapter[Any], bounds: Bounds, *, watched
 
 
 class _Read(Request):
-    """A request whose body was read."""
+    """A request with a body that was already received."""
 
     def __init__(self, request: Request, value: Any) -> None:
         super().__init__(request.scope, request.receive)

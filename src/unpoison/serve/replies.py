@@ -42,7 +42,7 @@ STATUS: Mapping[type[UnpoisonError], int] = {
     DeadlineError: 504,
     ModelError: 502,
 }
-"""The first match counts."""
+"""Status and type by error class; the first match is used."""
 
 HTTP: Mapping[int, tuple[str, str]] = {
     400: ("InvalidBody", "the body is no JSON that can be read; send one JSON object"),
@@ -53,7 +53,7 @@ HTTP: Mapping[int, tuple[str, str]] = {
 
 
 class Refusal(HTTPException):
-    """A refused request; the middleware replies.
+    """A refused request; the middleware turns it into a reply.
 
     Attributes:
         kind: The error's type in the reply.

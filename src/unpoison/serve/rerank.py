@@ -4,10 +4,10 @@
 - `/v1/rerank`: Jina and vLLM; Voyage, if the body has `top_k` or `truncation`.
 - `/rerank`: vLLM, if the body has `documents`; text-embeddings-inference (TEI), if it has `texts`.
 
-A request for fewer documents than it sends gets the kept ones. A request for all of them pairs scores with positions:
-there a dropped document comes last with score 0 and is listed under `unpoison`. So does a redacted document, because
+A request for fewer documents than it sends gets the kept ones. A client that requests all of them pairs scores with
+positions: a dropped document comes last with score 0 and is listed under `unpoison`. So does a redacted document, as
 such a client reads its own copy; only a request for the texts (`return_documents` or `return_text`) gets it, redacted.
-Scores encode the order and nothing else: the first of k documents gets 1, each further one 1 / k less.
+Scores encode only the order: the first of k documents gets 1, each further one 1 / k less.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def rank_documents(
 
     Args:
         documents: The k texts.
-        screening: Of all of them; None only where the service watches and could not screen.
-        on_poison: Whether dropped ones are left out, last with score 0, or, `monitor`, where they were; by default they
-            are left out where fewer than k are asked for.
+        screening: Of all of them; None only in monitor mode, if screening failed.
+        on_poison: Whether dropped documents are left out, put last with score 0, or (`monitor`) stay in place; by
+            default they are left out if fewer than k are requested.
         top: Maximum number of documents; 0 and None mean all.
         with_texts: Whether the client reads the documents of the reply; otherwise redacted ones count as dropped.
     """
@@ -149,7 +149,7 @@ async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOf
 
 
 class _Found(NamedTuple):
-    """The texts as a model may read them, their ranking, and the dropped positions."""
+    """The redacted texts, their ranking, and the dropped positions."""
 
     model: str
     texts: list[str]

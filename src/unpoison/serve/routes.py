@@ -132,7 +132,7 @@ async def metrics(service: ServiceOfRequest) -> Response:
 
 
 STREAM_GRACE = 2.0
-"""Extra seconds in which a stream can report its timeout."""
+"""Extra seconds in which a stream can report a timeout."""
 
 
 LATE = "the answer was not ready in time; send fewer or shorter passages"
@@ -144,8 +144,8 @@ async def event_response(
     """The response for the events of an answer.
 
     Args:
-        request: Its middleware's timer is put off by `STREAM_GRACE`, so that a stream ends with a sentence.
-        service: Writes long events beside the loop.
+        request: The request; its time limit is extended by `STREAM_GRACE`, so that a stream can end with an error.
+        service: Serialises long events outside the event loop.
         events: As `ScreeningService.stream` gives them.
         generator: The model's name for the answer.
 
@@ -168,7 +168,7 @@ async def event_response(
         except UnpoisonError as error:
             if end is None or asyncio.get_running_loop().time() < end:
                 yield _failure(request, type(error).__name__, str(error))
-            else:  # a model that noticed the end of the time first
+            else:  # the model timed out first
                 yield _failure(request, "Timeout", LATE)
         except TimeoutError:
             yield _failure(request, "Timeout", LATE)
@@ -195,5 +195,5 @@ def _failure(request: Request, kind: str, message: str) -> bytes:
 
 
 def _lines(name: str, content: Any) -> bytes:
-    """One event; JSON in plain ASCII has no line end that a text could use to begin another."""
+    """One event. ASCII JSON has no line end, so a text cannot begin another event."""
     return f"event: {name}\ndata: {json.dumps(content, allow_nan=False, separators=(',', ':'))}\n\n".encode("ascii")

@@ -1,4 +1,4 @@
-"""The bodies of requests, as pydantic checks them and `/openapi.json` describes them."""
+"""The schemas of request bodies, for pydantic and `/openapi.json`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _no_other_kind(value: Any) -> Any:
 
 Number = Annotated[FiniteFloat, Field(strict=True)]
 Whole = Annotated[int, BeforeValidator(_no_other_kind)]
-"""A whole number, also if it is written 1.0; "1" and true are none."""
+"""An integer; 1.0 is accepted, "1" and true are not."""
 
 Count = Annotated[int, Field(ge=0), BeforeValidator(_no_other_kind)]
 
@@ -47,16 +47,16 @@ def _as_flag(value: Any) -> Any:
 
 
 Flag = Annotated[StrictBool, BeforeValidator(_as_flag, json_schema_input_type=bool | Literal["true", "false"])]
-"""A boolean; clients of rerankers write it as text too."""
+"""A boolean; clients of rerankers may send it as text."""
 
 MAX_DIMENSIONS = 16_384
-"""Numbers of a vector."""
+"""Maximum numbers of a vector."""
 
 
 def _as_array(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """An array, which takes a quarter of the memory.
+    """Convert a vector to an array, which takes a quarter of the memory.
 
-    The schema's own check says what is wrong; it takes longer, and other threads wait meanwhile.
+    Only an invalid vector is left to pydantic, which names the error but is slower and blocks other threads.
     """
     if isinstance(value, list) and len(value) <= MAX_DIMENSIONS and set(map(type, value)) <= {int, float}:
         with suppress(OverflowError):
@@ -75,7 +75,7 @@ Embedding = Annotated[
 Name = Annotated[str, StringConstraints(max_length=512)]
 
 MAX_RANK_FIELDS, MAX_TRUST = 100, 200
-"""Names in `rank_fields`, and origins in `trust`."""
+"""Maximum names in `rank_fields`, and origins in `trust`."""
 
 VASA = "which city has the museum of the warship Vasa"
 PASSAGES: list[JsonValue] = [
@@ -83,7 +83,7 @@ PASSAGES: list[JsonValue] = [
     "The Vasa Museum stands on the island of Djurg\u00e5rden in Stockholm and was built around the salvaged hull.",
     "The salvaged hull was moved to the new museum on Djurg\u00e5rden in Stockholm in 1988.",
 ]
-"""For the description of the interface."""
+"""For the OpenAPI schema."""
 
 
 TEXTS = ("text", "content", "page_content")
@@ -158,7 +158,7 @@ class ScreenRequest(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe the other names too."""
+        """Add the aliases to the schema."""
         schema = handler(core)
         own = handler.resolve_ref_schema(schema)
         own["properties"] |= {other: own["properties"][name] for name, other in ALIASES.items()}

@@ -1,4 +1,4 @@
-"""The service behind the routes: the defenses to choose from, screening, answers, counts and the audit log."""
+"""The service behind the routes: its defenses, screening, answers, counts and the audit log."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ class ScreeningService:
         return self.choices[spec]
 
     async def aside(self, request: Request, work: Callable[[], T]) -> T:
-        """Compute something about a request: beside the event loop if its body is long."""
+        """Run a computation on a request, on a thread if its body is long."""
         return await self.work.aside(request.state.size, work)
 
     async def screen(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Screening:
-        """Read, bound, screen, count, and log. Of a passage longer than the bound the beginning is judged."""
+        """Validate, screen, count, and log. Of a passage longer than the limit, the beginning is judged."""
         screening, calls = await self._run_defense(request, defense, query, passages)
         self._count(request, screening, calls)
         await self._audit(request, screening)
@@ -113,7 +113,7 @@ class ScreeningService:
     async def rerank(
         self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]
     ) -> Screening | None:
-        """`screen`; in monitor mode every failure of ours returns None, so that no traffic breaks.
+        """`screen`; in monitor mode every failure of the service returns None, so that no traffic breaks.
 
         The audit log records the action taken on dropped documents.
         """
@@ -133,7 +133,7 @@ class ScreeningService:
     async def answer(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
     ) -> Answer:
-        """Read, bound, answer, count; as `screen`."""
+        """Validate, answer, and count, as `screen`."""
         read, shown = await self._read(request, query, passages)
         return await self._record_answer(request, await defense.aanswer(query, shown), read)
 
@@ -187,7 +187,7 @@ class ScreeningService:
         return screening_of_all(screening, read, self.bounds.characters)
 
     async def _audit(self, request: Request, result: Screening | Answer) -> None:
-        """Append a line to the audit log, beside the loop of the server, before the request is replied to."""
+        """Append a line to the audit log on a thread, before the reply is sent."""
         if self.audit is None:
             return
         record: LogRecord = request.state.record
@@ -235,7 +235,7 @@ def generator_of(defense: Defense) -> Generator:
 
 
 def query_of(body: ScreenRequest) -> Query:
-    """The question of a request, with its embedding where it brings one."""
+    """The question of a request, with its embedding if it has one."""
     embedding: Any = body.embedding
     return Query(body.query, embedding)
 

@@ -41,7 +41,7 @@ from unpoison.serve.work import warm_up
 __all__ = ["HEAD", "KEEP_ALIVE", "ServerConnection", "address", "listen", "serve"]
 
 KEEP_ALIVE = 75
-"""Seconds between two requests of a connection: longer than the 60 s that proxies keep theirs, so that they end it."""
+"""Keep-alive timeout in seconds: longer than the usual 60 s of proxies, so that the proxy closes the connection."""
 
 HEAD = 10.0
 """Seconds from a connection's opening, or from a request's first byte, to the end of its head."""
@@ -53,17 +53,17 @@ OTHER_FILES = 128
 """File descriptors reserved for other purposes."""
 
 UNREAD, UNREAD_TIME = 64 * 2**20, 60.0
-"""Bytes of all replies that their clients have not read, and seconds in which a client must read one."""
+"""Maximum bytes of unread replies of all connections, and seconds in which a client must read one."""
 
 MIN_CHUNKS, CHUNK_BYTES = 1024, 256
-"""A body may have so many chunks, and one more for so many bytes: each takes as long as a kilobyte."""
+"""Maximum chunks of a body, plus one for this many bytes: a chunk takes as long to process as a kilobyte."""
 
 DRAIN = 2.0
 """Seconds that an idle connection may take to send one more request when the service stops."""
 
 
 class _Parser(h11.Connection):
-    """Also refuses what proxies read in another way, and bodies in tiny chunks."""
+    """Also refuses requests that proxies may parse differently, and bodies in tiny chunks."""
 
     _chunks = _bytes = 0
 
@@ -193,7 +193,7 @@ class ServerConnection(H11Protocol):
 
 
 def max_connections() -> int:
-    """How many connections this process may have; its limit of open files is raised as far as the system allows."""
+    """The maximum number of connections; raises the process's limit of open files as far as the system allows."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -253,7 +253,7 @@ class _Maker:
         except (ModelError, StoreError) as error:
             if app.state.service.on_poison != "monitor":
                 raise
-            fields = {"error": type(error).__name__}  # it passes everything on until then, and counts that
+            fields = {"error": type(error).__name__}  # until then requests pass unscreened, and are counted
             log.warning("a model cannot be used yet; in monitor mode the service starts", extra={"fields": fields})
         gc.collect()
         gc.freeze()  # each collection of the loaded modules would pause all requests for about 50 ms
@@ -264,7 +264,7 @@ class _Server(uvicorn.Server):
     """Uvicorn's server, which ends after SIGTERM with exit status 0."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if sig == signal.SIGTERM:  # uvicorn would raise it again in the end, but this end was asked for
+        if sig == signal.SIGTERM:  # uvicorn would raise it again at the end
             self.should_exit = True
         else:
             super().handle_exit(sig, frame)
@@ -272,7 +272,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listening in sockets or ():
-            listening.listen(BACKLOG)  # asyncio takes one number for how many wait and how many are taken at once
+            listening.listen(BACKLOG)  # asyncio has one number for the queue length and for accepts at a time
             log.info("running on %s", address(listening))
 
 
@@ -334,19 +334,19 @@ COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Bounds, workers: int = 1) -> int:
-    """Serve until a signal says stop; requests in work then have `bounds.grace` seconds. The socket is closed.
+    """Serve until a stop signal; running requests then have `bounds.grace` seconds. The socket is closed.
 
     Args:
-        make: Makes the application; of several processes each calls it, so that it must be picklable.
-        listening: What `listen` opened; the log says where.
+        make: Creates the application. Each process calls it, so it must be picklable.
+        listening: The socket from `listen`; its address is logged.
         bounds: Those of the application.
         workers: Processes.
 
     Returns:
-        The exit status: 0 after a signal, 2 where a worker could not start.
+        The exit status: 0 after a signal, 2 if a worker could not start.
 
     Raises:
-        UnpoisonError: A model cannot be used; in monitor mode one that is down now may be there later.
+        UnpoisonError: A model cannot be used; not in monitor mode, in which it may become available later.
     """
     log_to_stderr("info", "unpoison.service", "uvicorn")
     config = uvicorn.Config(

@@ -32,7 +32,7 @@ from unpoison.utils.plain_text import plain
 __all__ = ["CONTENT_TYPE_LATEST", "LogRecord", "Metrics", "log_bug", "log_to_stderr"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-"""Buckets of the histogram: from a screening with given embeddings to an answer of many model calls."""
+"""Buckets of the histogram, from a screening with given embeddings to an answer with many model calls."""
 
 
 class Metrics:
@@ -100,7 +100,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line. Messages of others are made plain; our own hold fields, no texts."""
+    """One JSON object per line. Messages are reduced to plain text; our own have fields without texts."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -114,16 +114,16 @@ class LogRecord:
     """One line of the access log, without texts.
 
     Attributes:
-        id: The request's, from its X-Request-Id header where that is a plain word.
+        id: The request's id, from its X-Request-Id header if that is a plain word.
         route: The route's pattern.
-        key: The name of the key that was shown.
-        trace: The trace's, where traces are recorded.
-        defense, k, dropped: Of the screening, None if there was none.
+        key: The name of the request's API key.
+        trace: The trace's id, if traces are recorded.
+        defense, k, dropped: Of the screening; None without one.
         calls: Calls of language models.
         error: The kind of the failure, None for none.
-        unscreened: Why documents were passed through unscreened in monitor mode, None where they were not.
-        ms: Milliseconds to reply.
-        client: The address that the request came from: the proxy's where there is one in front.
+        unscreened: Why documents were passed through unscreened in monitor mode; None if they were not.
+        ms: Milliseconds until the reply.
+        client: The address of the client, or of the proxy in front.
     """
 
     id: str

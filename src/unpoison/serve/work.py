@@ -1,7 +1,7 @@
 """Runs screenings outside the server's event loop.
 
-A screening without model calls is pure computation: it waits for a thread, and clients take turns by the time that
-theirs took. Short and long requests have separate queues, so that a thousand documents do not delay ten; what is long
+A screening without model calls is pure computation: it waits for a thread, and the client that used least time is
+next. Short and long requests have separate queues, so that a thousand documents do not delay ten; which ones are long
 is learned by client, because some texts take a hundred times longer than others of their length. Each queue has one
 thread by default, because Python threads do not compute in parallel. A computation stops at the next text when its
 client has disconnected or its time is up. Screenings with model calls mostly wait, so they run on the event loop.
@@ -34,16 +34,16 @@ __all__ = ["CLIENT", "RoundRobin", "Work", "warm_up"]
 T = TypeVar("T")
 
 LONG, USUAL = 30_000, 0.05
-"""Characters of all passages from which a request is a long one, and the seconds that Guard takes for them."""
+"""Characters of all passages from which a request is long, and the seconds that Guard takes for them."""
 
 CLIENTS = 1024
-"""Clients whose times are remembered."""
+"""Maximum clients whose times are remembered."""
 
 SHORT = 1 << 14
-"""Bytes of a body up to which it is read at once: the change of threads would take longer."""
+"""Bytes of a body up to which it is parsed on the event loop: switching threads would take longer."""
 
 MIN_CHARACTERS = 300
-"""Characters that a passage counts for at least: each is compared with all, however short it is."""
+"""Minimum characters that a passage counts as: each is compared with all others, however short it is."""
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")
 """The client of the current request: the name of its key, or its address."""
@@ -58,7 +58,7 @@ class ScreenedWork:
 
 
 class RoundRobin(Generic[T]):
-    """Items of clients: taken from each client in turn, each client's in order."""
+    """A queue that takes items from each client in turn, each client's in order."""
 
     def __init__(self) -> None:
         self._lines: OrderedDict[str, deque[T]] = OrderedDict()
@@ -83,7 +83,7 @@ class RoundRobin(Generic[T]):
 
 
 class FairTurns(RoundRobin[T]):
-    """Items of clients: the next is of whoever has taken the least time, and among equals of whoever waits longest."""
+    """A queue whose next item is of the client that has used the least time; among equals, that waits longest."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class FairTurns(RoundRobin[T]):
         self._now = 0.0
 
     def add(self, client: str, item: T) -> None:
-        if not self.of(client):  # nobody saves up time by waiting
+        if not self.of(client):  # waiting does not earn extra time
             self._spent[client] = max(self._spent.pop(client, 0.0), self._now)
         super().add(client, item)
 
@@ -116,8 +116,8 @@ class FairQueue:
 
     Args:
         threads: Number of parallel jobs.
-        rests: Whether a thread rests after a job for as long as that took. Parsers do not let other threads run
-            meanwhile, and one long body after the other would hold up the event loop.
+        rests: Whether a thread pauses after a job for as long as the job took. Parsers block other threads, and a
+            sequence of long bodies would block the event loop.
     """
 
     def __init__(self, threads: int, *, rests: bool = False) -> None:
@@ -176,7 +176,7 @@ class Work:
     """Runs defenses outside the server's event loop.
 
     Args:
-        threads: Short requests that are computed in parallel, and as many long ones; the others wait.
+        threads: Number of threads for short requests, and as many for long ones; other requests wait.
     """
 
     def __init__(self, threads: int) -> None:
@@ -185,11 +185,11 @@ class Work:
         self._rates: OrderedDict[str, float] = OrderedDict()
 
     async def aside(self, size: int, work: Callable[[], T]) -> T:
-        """Run `work` on a body of so many bytes: at once if it is short, else on the thread for reading."""
+        """Run `work` on a body of this many bytes: directly if it is short, else on the thread for reading."""
         return work() if size <= SHORT else await self._reading.run(work)
 
     async def screen(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> ScreenedWork:
-        """Say which passages to trust.
+        """Screen passages.
 
         Raises:
             UnpoisonError: As `Defense.screen`.
@@ -205,7 +205,7 @@ class Work:
         return result
 
     async def _compute(self, size: int, work: Callable[[], T]) -> T:
-        """Run `work` on a thread for so many characters, and remember how long they took."""
+        """Run `work` on a thread for this many characters, and record the time that it took."""
         client, began = CLIENT.get(), 0.0
 
         def timed() -> T:
@@ -231,7 +231,7 @@ class Work:
 
 
 def _size(passages: Iterable[Passage]) -> int:
-    """Characters of titles and texts."""
+    """The characters of titles and texts."""
     return sum(max(len(p.title or "") + len(p.text), MIN_CHARACTERS) for p in passages)
 
 
@@ -241,7 +241,7 @@ def asks_models(defense: Defense) -> bool:
 
 
 def warm_up(defenses: Iterable[Defense]) -> None:
-    """Screen two words by each defense that asks no language model, so that no request waits for modules and models.
+    """Screen a short text by each defense without a language model, so that no request waits for imports and models.
 
     Raises:
         UnpoisonError: A model cannot be used.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SOURCE_CHARS", "Place", "host_like", "place_of", "registrable", "visible"]
 
 MAX_SOURCE_CHARS = 2_048
-"""Maximum characters of a source; a longer one has no place."""
+"""Maximum characters of a source; a longer one is not parsed."""
 
 WEB = frozenset({"http", "https", "ws", "wss", "ftp"})
 """Schemes in which a backslash is a slash, and any number of slashes may follow the colon."""
@@ -31,7 +31,7 @@ EXTENSIONS = frozenset(
 """Public suffixes that are read as file extensions if the source has no scheme."""
 
 INSIDE = frozenset({"md", "py", "rs", "sh", "zip"})
-"""Those that may also end the name of a folder or an archive, with more path behind it."""
+"""Extensions that may also end the name of a folder or an archive inside a path."""
 
 RESERVED = frozenset({"example", "internal"})
 """Unregistered suffixes of addresses in manuals and companies."""

@@ -61,7 +61,7 @@ class History(SqliteStore):
     one is ignored, so that a clock set back makes no origin older.
 
     Args:
-        path: The file, created on first use; None for memory.
+        path: The file, created on first use; None keeps the history in memory.
 
     Raises:
         OptionError: An invalid path.

@@ -45,7 +45,7 @@ class Replug(Vanilla):
         keep: Maximum number of passages, the best ones; None for all.
         max_tokens: Of the reply, at least 1.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

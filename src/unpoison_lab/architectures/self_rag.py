@@ -71,7 +71,7 @@ class SelfRag(Vanilla):
         keep: Maximum number of passages, the best ones; None for all.
         max_tokens: Of each answer with reflection tokens.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -37,7 +37,7 @@ class AstuteRag(AnsweringDefense):
         extract: The source of the answer's text: the `tags` that the model is asked to put around it, or a second
             `call`, as in ReliabilityRAG's and RADAR's comparisons; empty if that finds none.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

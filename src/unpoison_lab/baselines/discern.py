@@ -36,7 +36,7 @@ class Discern(Defense):
     Args:
         generator: Finds perturbed passages and answers, in one call.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
     """
 
     name = "discern"

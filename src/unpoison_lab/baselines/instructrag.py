@@ -40,7 +40,7 @@ class InstructRag(AnsweringDefense):
         order: `worst-first`, with the best passage next to the question, as in the paper; `best-first`, as in TrustRAG,
             ReliabilityRAG and RADAR, which reverses the effect of a poison's position.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

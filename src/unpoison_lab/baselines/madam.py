@@ -40,7 +40,7 @@ class Madam(AnsweringDefense):
         generator: Every agent, and the aggregator.
         rounds: The maximum number of rounds, 1 or more; the debate ends as soon as no agent's answer changes.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -41,7 +41,7 @@ class Paraphrasing(AnsweringDefense):
         retriever: `f(question)` returns passages, in any form that `answer` accepts. Without one, all paraphrases are
             answered from the given passages, which defeats the purpose: retrieval stays the same.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

@@ -38,7 +38,7 @@ class Perplexity(Defense):
         window: Judge the worst window of this many tokens instead of the whole passage; None for the whole.
         language_model: A model with token log-probabilities; `hf:NAME_OR_PATH` loads a causal language model.
 
-    As every defense it also takes the options of the shell (`ScreeningOptions`).
+    Like every defense, it also takes the common options (`ScreeningOptions`).
 
     Raises:
         OptionError: An option out of its range.

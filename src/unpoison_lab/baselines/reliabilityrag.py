@@ -64,7 +64,7 @@ class ReliabilityRag(Defense):
         fallback: If no answer is informative: answer from `all` passages as the paper does, undefended; from
             `memory`; or `abstain`.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.
@@ -155,7 +155,7 @@ class SampledReliabilityRag(ReliabilityRag):
         fallback: If no answer is informative: answer from `memory` as the released code does, from `all` passages,
             undefended, or `abstain`.
 
-    As every defense it also takes the options of the shell (`ShellOptions`).
+    Like every defense, it also takes the common options (`ShellOptions`).
 
     Raises:
         OptionError: An option out of its range.

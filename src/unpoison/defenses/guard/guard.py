@@ -145,7 +145,7 @@ class Guard(Defense):
         mode: `monitor` keeps every passage whole and only reports, in the reasons, what would be dropped.
         generator: For `answer`, and to read claims.
 
-    As every defense it also takes the options of the shell (`ShellOptions`). With `sources` each source has one voice;
+    Like every defense, it also takes the common options (`ShellOptions`). With `sources` each source has one voice;
     passages that contradict sources that count are dropped, and passages that agree with them are kept, whatever their
     style. A reader always reads the claims of passages; any other `generator` only with `sources` (one call for each
     passage).
