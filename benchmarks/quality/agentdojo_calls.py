@@ -75,7 +75,7 @@ def read(conversation: Conversation, run: Run, text_check: bool) -> list[str]:
     """What the model reads, and the conversation remembers; the user's own calls are made."""
     texts = []
     for call, text in run.calls:
-        conversation.vouch(call.function, call.args)
+        conversation.allow_call(call.function, call.args)
         texts.append(screened(call.function, text) if text_check else text)
         conversation.add_result(call.function, texts[-1], call.args)
     return texts
@@ -94,7 +94,7 @@ def reaches(suite: Any, run: Run, goal: Any, asked: str, gate: bool, text_check:
         if gate and conversation.foreign(call.function, call.args):
             continue
         made.append(call)
-        conversation.vouch(call.function, call.args)
+        conversation.allow_call(call.function, call.args)
         result, error = runtime.run_function(after, call.function, dict(call.args))
         text = str(error) if error else tool_result_to_str(result)
         conversation.add_result(call.function, screened(call.function, text) if text_check else text, call.args)
@@ -110,7 +110,7 @@ def asked_about(run: Run, asked: str) -> list[str]:
     for call, text in run.calls:
         if conversation.foreign(call.function, call.args):
             found.append(call.function)
-        conversation.vouch(call.function, call.args, approved=True)
+        conversation.allow_call(call.function, call.args, approved=True)
         conversation.add_result(call.function, text, call.args)
     return found
 

@@ -138,7 +138,7 @@ class Conversation:
         for tool, own in settings.items():
             for entry in own.allow:
                 named = [*_values(entry.casefold()), ("name", " ".join(_WORD.findall(entry.casefold())))]
-                self._vouch("" if tool == ANY_TOOL else tool, named)
+                self._allow("" if tool == ANY_TOOL else tool, named)
 
     def add_user(self, text: object) -> None:
         """Add text of the user: what it names may be used."""
@@ -146,7 +146,7 @@ class Conversation:
             for _, said in scalars(text):
                 if self._names and len(self._said) < MAX_USER_CHARS:
                     self._said += f"{' '.join(_WORD.findall(said.casefold()))} "
-                self._vouch("", _values(said.casefold()))
+                self._allow("", _values(said.casefold()))
         except TooMuchError:
             return  # targets that are not remembered need approval
 
@@ -192,7 +192,7 @@ class Conversation:
         for _, kind, value, keys, _ in self._targets(tool, arguments):
             named = self._holder(kind, value, keys) is not None
             if approved or not named:
-                self._vouch(tool if named else "", [(kind, value)])
+                self._allow(tool if named else "", [(kind, value)])
 
     def _targets(self, tool: str, arguments: object) -> Iterator[tuple[str, str, str, list[int], bool]]:
         """Each value of a call that names a target: path, kind, text, keys among results, and whether it is allowed."""
@@ -228,7 +228,7 @@ class Conversation:
         places = [self._held.get(hash(("word", word))) for word in value.split()]
         return None if None in places else max(place for place in places if place is not None)
 
-    def _vouch(self, tool: str, values: Iterable[tuple[str, str]]) -> None:
+    def _allow(self, tool: str, values: Iterable[tuple[str, str]]) -> None:
         for kind, value in values:
             for same in ("link", "path") if kind == "bare" else (kind,):
                 if len(self._free) < MAX_VALUES:
