@@ -17,7 +17,7 @@ from typing import Any
 from unpoison.agents.leaves import UNREAD, Path, texts_of, words_of
 from unpoison.agents.mcp_calls import CallGate
 from unpoison.agents.policy import DESCRIBING, LockFile, ToolPolicy, look_of
-from unpoison.agents.screening import ScreenedResult, ToolCut, completes, screen_tool_result, together
+from unpoison.agents.screening import ScreenedResult, ToolCut, completes, find_split, screen_tool_result
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason
 from unpoison.errors import InputError
@@ -201,7 +201,7 @@ class McpGate:
             raise InputError(f"the server's list of tools is none, or holds more than {MAX_TOOLS:,}")
         found = {i: reason for i, tool in enumerate(tools) if (reason := self.check_tool(tool))}
         said = [(i, str(tool.get("description") or "")) for i, tool in enumerate(tools) if i not in found]
-        found |= {} if self.lock else together(said)
+        found |= {} if self.lock else find_split(said)
         names = [tool["name"] if isinstance(tool, dict) and isinstance(tool.get("name"), str) else "" for tool in tools]
         self.withheld |= {names[i]: reason for i, reason in found.items()}
         self.tools |= set(names) - set(self.withheld)

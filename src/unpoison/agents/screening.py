@@ -38,7 +38,7 @@ from unpoison.text.alignment import Region
 from unpoison.text.canonical import canonical_lines
 from unpoison.utils.plain_text import excerpt
 
-__all__ = ["Policy", "ScreenedResult", "ToolScreener", "completes", "screen_tool_result", "together", "with_line"]
+__all__ = ["Policy", "ScreenedResult", "ToolScreener", "completes", "find_split", "screen_tool_result", "with_line"]
 
 TOGETHER = 20_000
 """Characters of a group of neighbouring texts that is judged together."""
@@ -293,8 +293,8 @@ def completes(before: str, texts: Sequence[str]) -> tuple[bool, str]:
     return -1 in found and len(found) > 1, " ".join([before, *last])[-END_CHARS:]
 
 
-def together(texts: list[tuple[int, str]]) -> dict[int, Reason]:
-    """The numbered texts that form an injection only together. O(n) time for n characters."""
+def find_split(texts: list[tuple[int, str]]) -> dict[int, Reason]:
+    """The numbered texts that form an injection only when read together. O(n) time for n characters."""
     return {i: one.reason for group in _groups(texts) for i, one in _split(group, SPLIT).items()}
 
 
