@@ -1,6 +1,6 @@
 """Creates objects from names and option strings: `grada:alpha=0.3,keep=5` becomes `Grada(alpha=0.3, keep=5)`.
 
-A room registers its classes when it is imported (`register`). Other packages, such as the laboratory, register theirs
+A subpackage registers its classes when it is imported (`register`). Other packages, such as the laboratory, do this
 with an entry point in the group `unpoison.defenses`, `unpoison.attacks`, `unpoison.encoders`, `unpoison.generators`,
 `unpoison.nli` or `unpoison.cross_encoders`. Any other class is named by its module: `my_module:MyDefense`,
 `my_module:MyDefense:option=value`.
@@ -31,14 +31,14 @@ __all__ = [
 ]  # fmt: skip
 
 BUILT_IN: dict[str, dict[str, str]] = {}
-"""Kind -> name -> `module:Class`, as rooms register them."""
+"""Kind -> name -> `module:Class`, as registered by subpackages."""
 
 BASES: dict[str, str] = {}
 """The required base class of a class that is named by its module, by kind."""
 
 
 def register(kind: str, base: str, classes: Mapping[str, str]) -> None:
-    """Make the classes of a room known by their names.
+    """Register the classes of a subpackage by their names.
 
     Args:
         kind: Such as "defenses".
@@ -72,7 +72,7 @@ def entry_points_of(kind: str) -> Mapping[str, EntryPoint]:
 
 
 def _built_in(kind: str) -> Mapping[str, str]:
-    wired(kind)  # the room registers its classes when it is imported
+    wired(kind)  # the subpackage registers its classes when it is imported
     return BUILT_IN.get(kind, {})
 
 

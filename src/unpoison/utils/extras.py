@@ -126,15 +126,15 @@ _WIRED: dict[str, str] = {}
 
 
 def wire(targets: Mapping[str, str]) -> None:
-    """Say who serves a purpose that a lower room has, as `module` or `module:name`.
+    """Set the implementation for a purpose that a lower subpackage looks up, as `module` or `module:name`.
 
-    Only the root of the package does, so that no room names one above it, neither in an import nor in a string.
+    Only the root of the package calls this, so that no subpackage names a higher one, in an import or a string.
     """
     _WIRED.update(targets)
 
 
 def wired(purpose: str) -> Any:
-    """The module or object that serves a purpose, imported now; None where nobody does."""
+    """The module or object that is set for a purpose, imported now; None without one."""
     module, _, name = _WIRED.get(purpose, "").partition(":")
     if not module:
         return None
