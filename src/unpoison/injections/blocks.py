@@ -9,16 +9,16 @@ result everything from the order on goes, and of an element whose opening tag go
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import islice
 
 from unpoison.text.alignment import Region
 from unpoison.text.markup import KINDS
 from unpoison.text.sentences import around
 
 __all__ = [
-    "behind_key", "elements_to_their_end", "is_payload", "quotation_around", "together", "under_voice", "value_end",
+    "NAME", "NEXT_ENTRY", "behind_key", "elements_to_their_end", "is_keyed", "is_payload", "quotation_around",
+    "together", "under_voice", "value_end",
 ]  # fmt: skip
 
 MAX_BEGINNING = 10_000
@@ -39,21 +39,22 @@ MAX_QUOTE_CHARS = 400
 MIN_LOG_LINES = 8
 """Lines from which a text counts as a list of lines, if few of them continue on the next line."""
 
-MIN_KEYS = 3
-"""Lines of a text that begin with a key, from which it is read as YAML."""
-
 MAX_TAG_CHARS = 500
 """Characters of an opening tag that is looked for before a cut."""
 
 MAX_BETWEEN_WORDS = 60
 """Words between two cuts of one text that go with them."""
 
-MAX_LINES = 400
-"""Lines that are read to detect the layout of a text."""
-
 _TAG = re.compile(r"<([A-Za-z][\w:-]{0,40})(?:\s[^<>]{0,400})?>")
 _TAG_BEFORE = re.compile(_TAG.pattern + r"\s{0,20}\Z")
-_KEYED = re.compile(r"(?m)^([^\S\n]{0,40}(?:- )?)([\w.\"-]{1,40}):(?=\s|$)")
+NAME = r"[\w.$@-]{1,40}"
+"""A key of JSON or YAML without spaces."""
+
+_KEY = rf"[\"']?{NAME}(?: {NAME}){{0,2}}[\"']?:(?=\s|\Z)"
+_KEYED = re.compile(rf"(?m)^([^\S\n]{{0,40}}(?:- )?){_KEY}")
+NEXT_ENTRY = re.compile(rf"\n(?=[^\S\n]{{0,40}}(?:(?:- )?{_KEY}|- ))")
+"""The line end before a key or an item of YAML."""
+
 _QUOTED_KEY = re.compile(r"\s{0,20}([\"'])[\w .$@-]{1,60}\1\s{0,3}:\s{0,20}[\"']?")
 _LINE_END = re.compile(r"\n")
 _WRAPPED = re.compile(r"[^\s.!?:;|>}\]]\n(?=[^\W\d_A-Z])")
@@ -62,10 +63,8 @@ _ITEM = re.compile(r"\n(?=[^\S\n]{0,12}(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#{1,6}\s|\
 _ELEMENT = re.compile(
     r"</?(?:p|li|td|th|tr|div|h[1-6]|blockquote|section|article|dd|dt|pre)\b[^<>]{0,200}>", re.IGNORECASE
 )
-_KEYED_LINE = re.compile(r"(?m)^[^\S\n]{0,40}(?:- )?[\w.\" -]{1,40}:(?:\s|$)|^[^\S\n]{0,40}- ")
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LINE = re.compile(r"(?m)^.*\S.*$")
-_KEY = re.compile(r"\n(?=[^\S\n]{0,40}(?:- )?[\w.\" -]{1,40}:(?:\s|$)|[^\S\n]{0,40}- )")
 _ORDERED = re.compile(
     r"\W{0,8}(?:(?:please|now|then|just|instead|only|and|so)\W{1,3}){0,3}"
     r"(?:say|answer|reply|respond|output|print|write|return|state|tell|repeat|send|call|use|do not|don't|never|always|"
@@ -118,7 +117,7 @@ def behind_key(text: str, start: int, end: int) -> int:
     if quoted is not None:
         return quoted.end()
     key = _KEYED.match(text, start, end)
-    return key.end() if key is not None and len(_KEYED.findall(text)) >= MIN_KEYS else start
+    return key.end() if key is not None and is_keyed(text) else start
 
 
 def value_end(text: str, end: int) -> int:
@@ -126,21 +125,16 @@ def value_end(text: str, end: int) -> int:
 
     A value has paragraphs: what follows an order in them is under its voice too. O(n) time for n characters.
     """
-    key = next(_keys_before(text, end), None)
+    keys = list(_KEYED.finditer(text)) if is_keyed(text) else []
+    key = next((one for one in reversed(keys) if one.start() <= end), None)
     if key is not None:
-        others = (one.start() for one in _KEYED.finditer(text, end) if len(one[1]) <= len(key[1]))
+        others = (one.start() for one in keys if one.start() >= end and len(one[1]) <= len(key[1]))
         return max(end, len(text[: next(others, len(text))].rstrip()))
     line_start, line_end = text.rfind("\n", 0, end) + 1, text.find("\n", end)
     is_row = text[line_start : line_end if line_end >= 0 else len(text)].count("|") > 1
     if is_row or text.lstrip()[:1] in ("{", "[") or _breaks(text) == [_LINE_END]:
         return block_end(text, end)
     return len(text)
-
-
-def _keys_before(text: str, place: int) -> Iterator[re.Match[str]]:
-    """The keys of YAML under which a place stands, the nearest first; none in a text with few of them."""
-    if len(keys := list(_KEYED.finditer(text))) >= MIN_KEYS:
-        yield from (key for key in reversed(keys) if key.start() <= place)
 
 
 def elements_to_their_end(text: str, start: int, end: int) -> Region:
@@ -209,13 +203,21 @@ def _breaks(text: str) -> list[re.Pattern[str]]:
 
 @lru_cache(maxsize=32)
 def _breaks_of(text: str) -> list[re.Pattern[str]]:
-    lines = sum(1 for _ in islice(_LINE.finditer(text), MAX_LINES))
-    keyed = sum(1 for _ in islice(_KEYED_LINE.finditer(text), MAX_LINES))
-    wrapped = sum(1 for _ in islice(_WRAPPED.finditer(text), MAX_LINES))
-    if lines >= MIN_LOG_LINES and wrapped * 5 <= lines:
+    lines = len(_LINE.findall(text))
+    if lines >= MIN_LOG_LINES and len(_WRAPPED.findall(text)) * 5 <= lines:
         return [_LINE_END]
-    breaks = [_PARAGRAPH, _ITEM, _ELEMENT]
-    return [*breaks, _KEY] if lines > 2 and keyed * 10 >= lines * 6 else breaks
+    return [_PARAGRAPH, _ITEM, _ELEMENT, *[NEXT_ENTRY] * is_keyed(text)]
+
+
+def is_keyed(text: str) -> bool:
+    """Whether a text is laid out as YAML: most of its first lines begin with a key, or are items. O(1) time."""
+    return ":" in text and _is_keyed(text[:MAX_BEGINNING])
+
+
+@lru_cache(maxsize=32)
+def _is_keyed(text: str) -> bool:
+    lines = len(_LINE.findall(text))
+    return lines > 1 and 10 * len(NEXT_ENTRY.findall(f"\n{text}")) >= 6 * lines
 
 
 def is_payload(text: str, answer_words: int = MAX_ANSWER_WORDS) -> bool:

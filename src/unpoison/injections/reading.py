@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.injections.blocks import NAME, NEXT_ENTRY, is_keyed
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis
 from unpoison.text.respelling import KNOWN, respell
@@ -59,11 +60,8 @@ _JSON_MARKS = re.compile(r"[\[\]{}\"]")
 _QUOTED = re.compile(r"(?m)(?<=\w: )[\"']|[\"']$")
 """Marks of JSON, and the quotation marks around a value of YAML: they would make an order look like a quotation."""
 
-_YAML = re.compile(r"(?m)^[^\S\n]{0,40}(?:- )?[\w.$@-]{1,40}:(?=\s|$)|^[^\S\n]{0,40}- ")
-_LINE = re.compile(r"(?m)^.*\S.*$")
-_NEXT = re.compile(r"\n(?=[^\S\n]{0,40}(?:- )?[\w.$@-]{1,40}:(?:\s|$)|[^\S\n]{0,40}- )")
-_NAME = re.compile(r"\s{0,4}([\w.$@-]{1,40})\s{0,3}:\s{1,4}")
-"""A key of JSON, whose quotation marks are left out, or of YAML."""
+_NAME = re.compile(rf"\s{{0,4}}({NAME})\s{{0,3}}:\s{{1,4}}")
+"""A key of JSON, whose quotation marks are left out, or of YAML; words with spaces may be the order itself."""
 
 _MACHINE = re.compile(
     r"assistant|agent|chatbot|directive|instruct|prompt|system|(?<![^\W_])(?:ai|llm|gpt|bot|model|action)s?(?![^\W_])",
@@ -197,8 +195,8 @@ def _laid_out(text: str) -> str:
             text = _JSON_MARKS.sub(" ", text)
     elif ': "' in text or ": '" in text:
         text = _QUOTED.sub(" ", text)
-    if "\n" in text and ":" in text and 10 * len(_YAML.findall(text)) >= 6 * len(_LINE.findall(text)):
-        text = _NEXT.sub(WALL, text)
+    if is_keyed(text):
+        text = NEXT_ENTRY.sub(WALL, text)
     if "\\" in text and _STRUCTURE.search(text):
         text = text.replace("\\n", " \n")
     if "|" in text:
