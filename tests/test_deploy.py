@@ -147,3 +147,24 @@ def test_the_image_installs_what_has_the_hash_of_the_lock_and_what_the_project_r
         assert all(locked(name).values())
         assert "://" not in read(name)
         assert f"--require-hashes -r locks/{name}" in read("Dockerfile")
+
+
+def workflows() -> str:
+    return "".join(path.read_text() for path in sorted((DEPLOY.parent / ".github" / "workflows").iterdir()))
+
+
+def test_actions_are_named_by_commit_and_the_checks_of_the_service_are_run() -> None:
+    used = re.findall(r"^[\s-]*uses:\s*(\S+)", workflows(), re.MULTILINE)
+    assert len(used) == workflows().count("uses:") > 0
+    for action in used:
+        assert re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", action), action
+    run = {word for line in re.findall(r"run: make (.*)", workflows()) for word in line.split()}
+    assert {"test", "conformance", "lowest", "seeded", "sbom", "lint", "types", "imports", "speed"} <= run
+
+
+def test_a_library_whose_internals_are_used_has_an_upper_bound() -> None:
+    extras = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    inner = {"uvicorn": "serve", "h11": "serve", "mcp": "mcp"}
+    for name, extra in inner.items():
+        (one,) = (found for found in map(Requirement, extras[extra]) if found.name == name)
+        assert any(bound.operator in ("<", "==") for bound in one.specifier), one

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 from uuid import uuid4
@@ -87,8 +88,10 @@ ARRIVAL = 20.0
 CLIENT_GONE = 499
 """Status in log and metrics of a request whose client disconnected."""
 
-BODIES = 32
-"""Memory for all request bodies together, in multiples of the largest body."""
+BODIES = 128 * 2**20
+"""Bytes of all bodies together, or four times the largest if that is more. No client may hold more than stays free for
+others, so that one alone gets half of them.
+"""
 
 SECURITY = {
     "X-Content-Type-Options": "nosniff",
@@ -131,7 +134,7 @@ class RequestMiddleware:
         self.admission = admission
         self.root = root
         self.watched = frozenset(watched)
-        self.held = 0
+        self.held = Counter[str]()
         self.slots = Slots(bounds.max_concurrency, bounds.wait)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -166,7 +169,9 @@ class RequestMiddleware:
             CLIENT.set(client)
             await self._work(scope, body, reply, client)
         except Refusal as refusal:
-            await self._refuse(refusal, scope, body, reply)
+            self.metrics.rejected.labels(refusal.kind).inc()
+            record.error, message = refusal.kind, str(refusal.detail)
+            await failure_reply(refusal.status_code, refusal.kind, message, refusal.headers)(scope, body, reply)
         except Exception as error:
             log_bug(error, record)
             record.error = "InternalError"
@@ -188,7 +193,12 @@ class RequestMiddleware:
         if scope["method"] != "POST":
             await self.app(scope, body, reply)
             return
-        await self._receive_body(body)
+        try:  # before it takes a slot, so that slow senders delay no other client
+            async with asyncio.timeout(ARRIVAL):
+                await body.read(client)
+        except TimeoutError:
+            message = f"the body did not arrive within {ARRIVAL:g} s; send it faster, or less"
+            raise Refusal(408, "SlowBody", message, {"Connection": "close"}) from None
         record: LogRecord = scope["state"]["record"]
         if await self.slots.acquire(client):
             await self._in_time(scope, body, reply)
@@ -198,15 +208,6 @@ class RequestMiddleware:
         else:
             message = f"{self.bounds.max_concurrency} requests are worked on already; try again in a second"
             raise Refusal(503, "Overloaded", message, {"Retry-After": "1"})
-
-    async def _receive_body(self, body: _Body) -> None:
-        """Wait for the whole body before taking a slot, so that slow senders delay no other client."""
-        try:
-            async with asyncio.timeout(ARRIVAL):
-                await body.read()
-        except TimeoutError:
-            message = f"the body did not arrive within {ARRIVAL:g} s; send it faster, or less"
-            raise Refusal(408, "SlowBody", message, {"Connection": "close"}) from None
 
     async def _in_time(self, scope: Scope, body: _Body, reply: _Reply) -> None:
         self.metrics.in_flight.inc()
@@ -235,12 +236,6 @@ class RequestMiddleware:
             self.slots.release()
             self.metrics.in_flight.dec()
 
-    async def _refuse(self, refusal: Refusal, scope: Scope, body: _Body, reply: _Reply) -> None:
-        self.metrics.rejected.labels(refusal.kind).inc()
-        record: LogRecord = scope["state"]["record"]
-        record.error = refusal.kind
-        await failure_reply(refusal.status_code, refusal.kind, str(refusal.detail), refusal.headers)(scope, body, reply)
-
 
 class _Body:
     """A request's body, received whole before the application reads it. Its size and that of all bodies is limited."""
@@ -250,6 +245,7 @@ class _Body:
         self._middleware = middleware
         self._most = middleware.bounds.body
         self._held = bytearray()
+        self._client, self._size = "", 0
         self._read = False
         self.gone = False
 
@@ -263,34 +259,36 @@ class _Body:
 
     async def __call__(self) -> Message:
         if self._read:
-            self._read = False
-            return {"type": "http.request", "body": bytes(self._held), "more_body": False}
+            self._read, body = False, bytes(self._held)
+            self._held.clear()  # whoever reads the body is the only one to hold it
+            return {"type": "http.request", "body": body, "more_body": False}
         return await self._receive()
 
-    async def read(self) -> None:
-        """Receive the whole body.
+    async def read(self, client: str) -> None:
+        """Receive the whole body of a client.
 
         Raises:
             Refusal: The body is too large, all bodies together are, or the client disconnected.
         """
-        more = True
+        self._client, held, more = client, self._middleware.held, True
         while more:
             message = await self._receive()
             if message["type"] != "http.request":
                 raise Refusal(400, "Disconnected", "the connection ended before the body did")
             part, more = message.get("body", b""), message.get("more_body", False)
-            if len(self._held) + len(part) > self._most:
+            if self._size + len(part) > self._most:
                 raise too_large(self._most)
-            if self._middleware.held + len(part) > BODIES * self._most:
+            if held[client] + 2 * len(part) > max(BODIES, 4 * self._most) - held.total():
                 raise Refusal(503, "Overloaded", "too much is being sent at once; try again", {"Retry-After": "1"})
             self._held += part
-            self._middleware.held += len(part)
+            self._size += len(part)
+            held[client] += len(part)
         self._read = True
 
     def let_go(self) -> None:
         """Release its memory."""
-        self._middleware.held -= len(self._held)
-        self._held = bytearray()
+        self._middleware.held -= Counter({self._client: self._size})
+        self._held.clear()
 
 
 class _Reply:

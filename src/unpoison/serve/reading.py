@@ -111,7 +111,8 @@ async def _value(request: Request, adapter: TypeAdapter[Any]) -> Any:
     if kind != "application/json":  # others pass without a CORS preflight
         message = "the body must be JSON and say so; send the header Content-Type: application/json"
         raise Refusal(415, "UnsupportedMediaType", message)
-    service, body = request.app.state.service, await request.body()
+    service = request.app.state.service
+    body: bytes = (await request.receive())["body"]  # the whole, as the middleware received it; held only here
     request.state.size = len(body)
     watched = request.scope["path"] in request.state.middleware.watched
     read = partial(read_body, body, adapter, service.bounds, watched=watched)

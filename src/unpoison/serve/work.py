@@ -9,7 +9,6 @@ client has disconnected or its time is up. Screenings with model calls mostly wa
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections import OrderedDict, deque
@@ -26,7 +25,7 @@ from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.runtime.driver import arun, run
-from unpoison.utils.threads import STOP, settle
+from unpoison.utils.threads import STOP, settle, wait_for
 from unpoison.utils.tracing import span
 
 __all__ = ["CLIENT", "RoundRobin", "Work", "warm_up"]
@@ -146,11 +145,7 @@ class FairQueue:
         with self._changed:
             self._jobs.add(client, job)
             self._changed.notify()
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            stop.set()
-            raise
+        return await wait_for(future, stop)
 
     def close(self) -> None:
         """End the threads after the queued jobs, without waiting for them."""

@@ -130,13 +130,14 @@ class History(SqliteStore):
         ).fetchone()
         if before is None and count >= MAX_QUESTIONS:
             return
-        if before is not None and (outcome == "seen" or before[0] == outcome):
+        was = before[0] if before is not None else None
+        if was is not None and outcome in ("seen", was):
             return
         connection.execute("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)", (origin, question, outcome))
         connection.execute(
             "UPDATE origins SET questions = questions + ?1, agreed = agreed + ?2, contested = contested + ?3,"
             " dropped = dropped + ?4 WHERE origin = ?5",
-            (int(before is None), *(_change(name, before, outcome) for name in OUTCOMES[1:]), origin),
+            (int(before is None), *((name == outcome) - (name == was) for name in OUTCOMES[1:]), origin),
         )
 
     def rows(self) -> list[Past]:
@@ -200,10 +201,6 @@ def _words_hash(question: str) -> int:
     words = words - ENGLISH_318 or words or {question.strip().casefold()}
     text = " ".join(sorted(words)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), signed=True)
-
-
-def _change(name: str, before: Sequence[str] | None, after: str) -> int:
-    return int(after == name) - int(before is not None and before[0] == name)
 
 
 def _past(row: Sequence[Any]) -> Past:

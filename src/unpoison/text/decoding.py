@@ -267,12 +267,9 @@ def _sense(line: str) -> float:
     return sum(word in FUNCTION for word in words) / (len(words) or 1)
 
 
-def _words_backwards(line: str) -> str:
-    return WORD.sub(lambda word: word[0][::-1], line)
-
-
 _TURNS: list[tuple[Callable[[str], str], int]] = [
-    (lambda line: line[::-1], MIN_FUNCTION_WORDS), (_words_backwards, MIN_FUNCTION_WORDS),
+    (lambda line: line[::-1], MIN_FUNCTION_WORDS),
+    (lambda line: WORD.sub(lambda word: word[0][::-1], line), MIN_FUNCTION_WORDS),
     *((methodcaller("translate", cipher), MORE if i else MIN_FUNCTION_WORDS) for i, cipher in enumerate(CIPHERS)),
 ]  # fmt: skip
 

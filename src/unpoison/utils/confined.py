@@ -1,7 +1,8 @@
 """A process with limits of time and memory, for libraries that read hostile files.
 
 A workbook of two kilobytes can describe a billion cells. What a library does with it is not known beforehand, so
-each reply has a deadline and the process a bound.
+each reply has a deadline and the process a bound. The deadline is in time of the processor: on a busy machine harmless
+files wait.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
+from math import ceil
 from pathlib import Path
 from threading import Timer
-from typing import IO, Any
+from time import process_time
+from typing import IO, Any, cast
 
 from unpoison.errors import InputError, MissingExtraError
 from unpoison.utils.files import Closing
@@ -22,7 +25,13 @@ from unpoison.utils.files import Closing
 __all__ = ["MAX_MEMORY", "MAX_REPLY", "MAX_SECONDS", "Confined"]
 
 MAX_SECONDS = 60.0
-"""Maximum time of a reply."""
+"""Maximum time of the processor for a reply, where the system can limit it."""
+
+PATIENCE = 5
+"""Maximum time of a reply on the clock, in multiples of that."""
+
+STOPPED = -24
+"""Status of a process that the system ended at the limit of time (SIGXCPU)."""
 
 MAX_MEMORY = 1_536 * 2**20
 """Maximum bytes that the process may need, where the system can limit them."""
@@ -30,7 +39,7 @@ MAX_MEMORY = 1_536 * 2**20
 MAX_REPLY = 256 * 2**20
 """Maximum bytes of a reply, as JSON."""
 
-_START = "import sys; sys.path[:] = {path!r}; from unpoison.utils.confined import serve; serve({work!r}, {memory})"
+_START = "import sys; sys.path[:] = {path!r}; from unpoison.utils.confined import serve; serve{given!r}"
 
 
 class Confined(Closing):
@@ -38,7 +47,7 @@ class Confined(Closing):
 
     Args:
         work: A function of a module: it gets what is asked and yields the replies, all of them as JSON has them.
-        seconds: Maximum time of a reply.
+        seconds: Maximum time of the processor for a reply.
         memory: Maximum bytes beyond those of the modules.
 
     Attributes:
@@ -48,7 +57,7 @@ class Confined(Closing):
     def __init__(
         self, work: Callable[[Any], Iterable[Any]], seconds: float = MAX_SECONDS, memory: int = MAX_MEMORY
     ) -> None:
-        self._work, self._seconds, self._memory = f"{work.__module__}:{work.__name__}", seconds, memory
+        self._seconds, self._given = seconds, (f"{work.__module__}:{work.__name__}", seconds, memory)
         self._process: subprocess.Popen[bytes] | None = None
         self.received = 0
 
@@ -61,8 +70,9 @@ class Confined(Closing):
         """
         process = self._process or self._start()
         with suppress(OSError):
-            _pipe(process.stdin).write(json.dumps(asked).encode() + b"\n")
-            _pipe(process.stdin).flush()
+            stdin = cast("IO[bytes]", process.stdin)
+            stdin.write(json.dumps(asked).encode() + b"\n")
+            stdin.flush()
         ended = False
         try:
             while True:
@@ -79,20 +89,22 @@ class Confined(Closing):
 
     def _reply(self, process: subprocess.Popen[bytes]) -> Any:
         """The next line: a reply as a list of one, or an object at the end."""
-        too_late = Timer(self._seconds, process.kill)
+        too_late = Timer(PATIENCE * self._seconds, process.kill)
         too_late.start()
         line = b""
         with suppress(OSError):
-            line = _pipe(process.stdout).readline(MAX_REPLY)
+            line = cast("IO[bytes]", process.stdout).readline(MAX_REPLY)
         self.received += len(line)
         late = not too_late.is_alive()
         too_late.cancel()
         if not line.endswith(b"\n"):
+            process.kill()
+            late |= process.wait() == STOPPED
             raise InputError(f"reading it takes more than {self._seconds:g} seconds" if late else TOO_LARGE)
         return json.loads(line)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        code = _START.format(path=sys.path, work=self._work, memory=self._memory)
+        code = _START.format(path=sys.path, given=self._given)
         self._process = subprocess.Popen(  # noqa: S603 (our own code)
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -110,14 +122,7 @@ class Confined(Closing):
 TOO_LARGE = "reading it needs too much memory"
 
 
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    """A stream of a process that was started with pipes."""
-    if stream is None:
-        raise ValueError("the process was started without a pipe")
-    return stream
-
-
-def serve(work: str, memory: int) -> None:
+def serve(work: str, seconds: float, memory: int) -> None:
     """The loop of the process: a line of JSON with what is asked, and a line for each reply."""
     replies = sys.stdout.buffer
     sys.stdout = sys.stderr  # what a library prints is no reply
@@ -125,20 +130,32 @@ def serve(work: str, memory: int) -> None:
     function = getattr(import_module(module), name)
     _limit_memory(memory)
     for line in sys.stdin.buffer:
-        for reply in _replies(function, json.loads(line)):
+        for reply in _replies(function, json.loads(line), seconds):
             replies.write(json.dumps(reply).encode() + b"\n")
             replies.flush()
 
 
-def _replies(function: Callable[[Any], Iterable[Any]], asked: Any) -> Iterator[Any]:
+def _replies(function: Callable[[Any], Iterable[Any]], asked: Any, seconds: float) -> Iterator[Any]:
     try:
+        _limit_time(seconds)
         for reply in function(asked):
             yield [reply]
+            _limit_time(seconds)
         yield {}
     except (InputError, MissingExtraError) as error:
         yield {"error": str(error), "missing": isinstance(error, MissingExtraError)}
     except MemoryError:
         yield {"error": TOO_LARGE, "missing": False}
+
+
+def _limit_time(seconds: float) -> None:
+    """Limit the time of the processor from now on; Windows cannot."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump of hostile memory helps nobody
+        most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (ceil(process_time() + seconds), most))
 
 
 def _limit_memory(most: int) -> None:

@@ -157,11 +157,9 @@ def hold_lock(descriptor: int) -> Iterator[None]:
     try:
         yield
     finally:
-        try:
+        with suppress(ImportError):  # Windows
             import fcntl
-        except ImportError:  # Windows
-            pass
-        else:
+
             fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 

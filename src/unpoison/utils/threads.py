@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from unpoison.errors import DeadlineError
 
-__all__ = ["STOP", "check_stopped", "on_thread", "parallel_map", "settle", "start_thread"]
+__all__ = ["STOP", "check_stopped", "on_thread", "parallel_map", "settle", "start_thread", "wait_for"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -94,11 +94,13 @@ def settle(future: Future[T], work: Callable[[], T]) -> None:
 async def on_thread(work: Callable[[], T]) -> T:
     """Await `work` on a new thread; cancelling abandons it, and stops it at its next `check_stopped`."""
     stop = Event()
-    token = STOP.set(stop)
-    try:
-        future = start_thread(work)
-    finally:
-        STOP.reset(token)
+    context = copy_context()
+    context.run(STOP.set, stop)
+    return await wait_for(context.run(start_thread, work), stop)
+
+
+async def wait_for(future: Future[T], stop: Event) -> T:
+    """Await a result; cancelling sets the `STOP` of whoever computes it."""
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
