@@ -28,7 +28,7 @@ from unpoison.injections.cutting import (
     without_injections,
 )
 from unpoison.injections.detector import Detection, Injection, Stretch
-from unpoison.injections.reading import readings
+from unpoison.injections.reading import variants
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import run
@@ -121,7 +121,7 @@ def test_a_value_of_yaml_goes_to_its_end_and_the_next_stays() -> None:
 @pytest.mark.parametrize("key", ["ref", "$ref", "@type", "my key", '"ref"', "'date of birth'"])
 def test_what_is_read_as_a_value_is_what_is_cut(key: str) -> None:
     text = f"name: Ada Lovelace\n{key}: {ORDER} {GOAL}\nplace: {HONEST[1]}\n"
-    read = (text[start:end] for start, end in readings(text)[0].sentences)
+    read = (text[start:end] for start, end in variants(text)[0].sentences)
     assert [part.removeprefix(f"{key}: ") for part in read if ORDER in part] == [ORDER]
     inner = f"{key}: {ORDER}\n\n    {GOAL}"
     text = f"person:\n  {inner}\n  place: {HONEST[1]}\n  year: {HONEST[2]}\nnumber: 17\n"

@@ -17,8 +17,8 @@ from unpoison.text.markup import KINDS
 from unpoison.text.sentences import around
 
 __all__ = [
-    "NAME", "NEXT_ENTRY", "behind_key", "elements_to_their_end", "is_keyed", "is_payload", "quotation_around",
-    "together", "under_voice", "value_end",
+    "NAME", "NEXT_ENTRY", "behind_key", "elements_to_their_end", "is_keyed", "is_payload", "join_close_cuts",
+    "quotation_around", "region_to_cut", "value_end",
 ]  # fmt: skip
 
 MAX_BEGINNING = 10_000
@@ -33,7 +33,7 @@ MAX_PAYLOADS = 6
 MAX_ANSWER_WORDS = 8
 """Words of a bare answer."""
 
-MAX_QUOTE_CHARS = 400
+MAX_QUOTATION_CHARS = 400
 """Characters of a quotation in which an order is looked for."""
 
 MIN_LOG_LINES = 8
@@ -79,7 +79,7 @@ _QUOTES = re.compile(
 )
 
 
-def under_voice(text: str, start: int, end: int) -> Region:
+def region_to_cut(text: str, start: int, end: int) -> Region:
     """The region to remove: from the injection's sentence, or its start in a long sentence, to the end of its block.
 
     Args:
@@ -154,7 +154,7 @@ def elements_to_their_end(text: str, start: int, end: int) -> Region:
     return start, end
 
 
-def together(text: str, regions: Sequence[Region]) -> list[Region]:
+def join_close_cuts(text: str, regions: Sequence[Region]) -> list[Region]:
     """Cuts of one text, with what stands between two of them where that is little or in one block with the first."""
     joined = list[Region]()
     for start, end in sorted(regions):
@@ -227,8 +227,8 @@ def is_payload(text: str, answer_words: int = MAX_ANSWER_WORDS) -> bool:
 
 def quotation_around(text: str, start: int, end: int) -> Region | None:
     """The quotation, in marks or code, that holds all of a stretch within its paragraph; None without. O(n) time."""
-    low = max(0, start - MAX_QUOTE_CHARS, text.rfind("\n\n", 0, start))
-    for match in _QUOTES.finditer(text, low, min(len(text), end + MAX_QUOTE_CHARS)):
+    low = max(0, start - MAX_QUOTATION_CHARS, text.rfind("\n\n", 0, start))
+    for match in _QUOTES.finditer(text, low, min(len(text), end + MAX_QUOTATION_CHARS)):
         if match.start() <= start and end <= match.end() and match.end() - match.start() < len(text.strip()):
             return match.span()
     return None

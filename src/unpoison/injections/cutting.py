@@ -16,9 +16,9 @@ from unpoison.injections.blocks import (
     behind_key,
     elements_to_their_end,
     is_payload,
+    join_close_cuts,
     quotation_around,
-    together,
-    under_voice,
+    region_to_cut,
     value_end,
 )
 from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS, STRONG, THRESHOLD, Detect, Detection, Injection
@@ -79,7 +79,7 @@ def cut_of(passage: Passage, worst: Injection, value: bool = False) -> Cut:
     """The part to remove with an injection. O(n log n) time for n characters.
 
     Of a quotation only the quotation is removed, from the start of the injection. Strong evidence also removes the rest
-    of the block (`injections.blocks.under_voice`) or value; weaker evidence removes the sentences of the injection.
+    of the block (`injections.blocks.region_to_cut`) or value; weaker evidence removes the sentences of the injection.
     Blocks are those of the caller's text, because a canonical text has no paragraphs. A title is a block.
 
     Args:
@@ -99,9 +99,9 @@ def cut_of(passage: Passage, worst: Injection, value: bool = False) -> Cut:
     start = behind_key(text, start, end)
     quotation = quotation_around(text, start, min(end, start + 1))
     if quotation is not None:
-        start, end = max(under_voice(text, start, end)[0], quotation[0]), quotation[1]
+        start, end = max(region_to_cut(text, start, end)[0], quotation[0]), quotation[1]
     elif worst.probability >= STRONG:
-        start, close = under_voice(text, start, end)
+        start, close = region_to_cut(text, start, end)
         end = max(close, value_end(text, end)) if value else close
         start, end = elements_to_their_end(text, start, end)
     else:
@@ -119,12 +119,12 @@ def injection_spans(passage: Passage, found: Sequence[Injection], value: bool = 
 
 
 def _spans(passage: Passage, cuts: Sequence[Cut], before: Sequence[Span] = ()) -> tuple[Span, ...]:
-    """The spans of cuts and earlier ones, with what stands between two of them (`injections.blocks.together`)."""
+    """The spans of cuts and earlier ones, and the text between close ones (`injections.blocks.join_close_cuts`)."""
     spans = merge_spans([*before, *(span for cut in cuts for span in cut.spans)])
     for name in ("title", "text") if not all(cut.quoted for cut in cuts) else ():
         own = [span for span in spans if span.field == name]
         text = passage.text if name == "text" else passage.title or ""
-        for start, end in together(text, [(span.start, span.end) for span in own]) if len(own) > 1 else ():
+        for start, end in join_close_cuts(text, [(span.start, span.end) for span in own]) if len(own) > 1 else ():
             worst = max((span for span in own if start <= span.start < end), key=lambda span: span.probability)
             spans = merge_spans([*spans, replace(worst, start=start, end=end)])
     return spans

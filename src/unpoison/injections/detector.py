@@ -12,7 +12,7 @@ from math import exp, log
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from unpoison.injections import model
-from unpoison.injections.reading import Layout, readings
+from unpoison.injections.reading import TextVariant, variants
 from unpoison.injections.signs import find_signs
 from unpoison.text.analysis import each
 
@@ -170,33 +170,33 @@ def _detect_signs(texts: Sequence[str]) -> list[Detection]:
 
 
 def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Detection]:
-    read = [(n, reading) for n, text in enumerate(texts) for reading in readings(text)]
+    read = [(n, variant) for n, text in enumerate(texts) for variant in variants(text)]
     found: list[list[Stretch]] = [[] for _ in texts]
-    said = judge.log_odds([(reading.text, reading.sentences) for _, reading in read]) if judge else [[]] * len(read)
-    for (n, reading), odds in zip(read, said):
+    said = judge.log_odds([(variant.text, variant.sentences) for _, variant in read]) if judge else [[]] * len(read)
+    for (n, variant), odds in zip(read, said):
         likely = ((place, _probability(one)) for *place, one in odds)
-        least = STRONG if reading.strong else FLOOR
-        own = [Stretch(*reading.source(*place), p) for place, p in likely if p >= least]
-        own += _signs(reading)
+        least = STRONG if variant.strong_only else FLOOR
+        own = [Stretch(*variant.source(*place), p) for place, p in likely if p >= least]
+        own += _signs(variant)
         found[n] += [one for one in own if not _is_known(one, found[n])]
     return [_detection(text, own, "" if judge else UNJUDGED) for text, own in zip(texts, found)]
 
 
 def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
-    """Whether an earlier reading, whose positions are more exact, has found the same stretch."""
+    """Whether an earlier variant, whose positions are more exact, has found the same stretch."""
     return any(
         other.start < one.end and one.start < other.end and other.probability >= min(one.probability, STRONG)
         for other in found
     )
 
 
-def _signs(reading: Layout) -> list[Stretch]:
-    """The sentences with certain signs, from the sign on; in a strong reading each sentence is searched separately."""
+def _signs(variant: TextVariant) -> list[Stretch]:
+    """The sentences with certain signs, from the sign on; in a strong variant each sentence is searched separately."""
     found = list[Stretch]()
-    for begin, stop in reading.sentences if reading.strong else [(0, len(reading.text))]:
-        for start, end in find_signs(reading.text[begin:stop]):
-            close = max((last for first, last in reading.sentences if first < begin + end), default=begin + end)
-            found.append(Stretch(*reading.source(begin + start, max(begin + end, close)), CERTAIN))
+    for begin, stop in variant.sentences if variant.strong_only else [(0, len(variant.text))]:
+        for start, end in find_signs(variant.text[begin:stop]):
+            close = max((last for first, last in variant.sentences if first < begin + end), default=begin + end)
+            found.append(Stretch(*variant.source(begin + start, max(begin + end, close)), CERTAIN))
     return found
 
 

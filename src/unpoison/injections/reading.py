@@ -20,7 +20,7 @@ from unpoison.text.analysis import analysis
 from unpoison.text.respelling import KNOWN, respell
 from unpoison.text.sentences import sentences
 
-__all__ = ["WALL", "Layout", "is_for_machines", "readings"]
+__all__ = ["WALL", "TextVariant", "is_for_machines", "variants"]
 
 WALL = "\x1e"
 """Stands between two values, of which none is read in the surroundings of another; no canonical text has it."""
@@ -102,55 +102,54 @@ _GLUED = re.compile(rf"(?:(?<=[{_LOW}\d][{_LOW}\d)\]])|(?<=[{_UP}]{{2}}))(?=[{_U
 """Where a capital stands inside a word or behind its bracket, as a line end was lost: "USAIgnore previous ..."."""
 
 
-class Layout(NamedTuple):
-    """One reading of a text.
+class TextVariant(NamedTuple):
+    """A form in which a text is scored: as laid out, without keys, or respelled.
 
     Attributes:
-        text: It.
-        sentences: The places of its sentences.
-        strong: Whether only strong evidence in it counts.
+        text: The text of this form.
+        sentences: The positions of its sentences.
+        strong_only: Whether only strong evidence in it counts.
         start, end: The source of each character in the text, shape (n,); None where it is as long as the text.
     """
 
     text: str
     sentences: list[Region]
-    strong: bool = False
+    strong_only: bool = False
     start: NDArray[np.int64] | None = None
     end: NDArray[np.int64] | None = None
 
     def source(self, start: int, end: int) -> Region:
-        """Where a part of the reading stands in the text."""
+        """The position of a part of the variant in the original text."""
         if self.start is None or self.end is None:
             return start, end
         return int(self.start[start]), int(self.end[end - 1])
 
 
-def readings(text: str) -> list[Layout]:
-    """The readings of a canonical text: as it is laid out, and in its normal spelling if its own is unusual.
+def variants(text: str) -> list[TextVariant]:
+    """The variants of a canonical text: as it is laid out, and in its normal spelling if its own is unusual.
 
     The normal spelling is that of English: in another language it loses letters, so only signs are looked for there.
     """
     plain = _laid_out(text)
     parts = [part for part in (_bare(plain, region) for region in _sentences(plain)) if part]
-    found = [Layout(plain, parts)]
+    found = [TextVariant(plain, parts)]
     if WALL in plain:
         named = [(start, end, _NAME.match(plain, start, end)) for start, end in parts]
         values = [(name.end() if name else start, end) for start, end, name in named]
+        for_machines = [(start, end) for start, end, name in named if name and is_for_machines(name[1])]
         found = [
-            Layout(plain, [(start, end) for start, end in values if start < end]),
-            Layout(
-                plain, [(start, end) for start, end, name in named if name and is_for_machines(name[1])], strong=True
-            ),
+            TextVariant(plain, [(start, end) for start, end in values if start < end]),
+            TextVariant(plain, for_machines, strong_only=True),
         ]
     glued = [part for region in parts for part in _behind_glue(plain, region)]
-    found += [Layout(plain, glued, strong=True)] if glued else []
-    meant = analysis(plain).part(respell)
-    if meant is not None:
-        words = _WORD.findall(meant.text.lower())
+    found += [TextVariant(plain, glued, strong_only=True)] if glued else []
+    respelled = analysis(plain).part(respell)
+    if respelled is not None:
+        words = _WORD.findall(respelled.text.lower())
         is_english = sum(word in KNOWN for word in words) >= ENGLISH * len(words)
         is_english = is_english and len({*words}.difference(_WORD.findall(plain.lower()))) >= MIN_NEW
-        own = [region for region in sentences(meant.text) if is_english and _is_plain(meant.text[slice(*region)])]
-        found.append(Layout(meant.text, own, start=meant.start, end=meant.end))
+        own = [one for one in sentences(respelled.text) if is_english and _is_plain(respelled.text[slice(*one)])]
+        found.append(TextVariant(respelled.text, own, start=respelled.start, end=respelled.end))
     return found
 
 
