@@ -6,13 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, current_thread
 
 import pytest
 
-from unpoison.errors import DeadlineError
-from unpoison.utils.graphs import MAX_WORKERS, Workers
+from unpoison.defenses.guard.crafted import Crafted
+from unpoison.errors import DeadlineError, ModelError
+from unpoison.text.gibberish import network
+from unpoison.utils import graphs
+from unpoison.utils.graphs import MAX_WORKERS, PUBLISHED, Workers, data_folder
 from unpoison.utils.threads import STOP
 
 OPENS = """
@@ -77,3 +81,29 @@ def test_runs_that_nobody_waits_for_are_not_started(threads: int) -> None:
     finally:
         STOP.reset(token)
     assert len(begun) <= threads
+
+
+def test_every_array_of_the_package_has_a_published_hash() -> None:
+    assert {path.name for path in data_folder().glob("*.npz")} == set(PUBLISHED)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("load", [network, Crafted.load])
+def test_a_changed_byte_of_the_core_is_an_error(
+    load: Callable[[], object], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "unpoison"
+    shutil.copytree(data_folder(), package / "data", ignore=shutil.ignore_patterns("injection_model"))
+    content = bytearray((package / "data" / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (package / "data" / name).write_bytes(content)
+    monkeypatch.setattr(graphs, "__file__", str(package / "utils" / "graphs.py"))
+    caches = (data_folder, network, Crafted.load)
+    for one in caches:
+        one.cache_clear()  # type: ignore[attr-defined]
+    try:
+        with pytest.raises(ModelError, match=f"unpoison has a {name} that differs from the published one"):
+            load()
+    finally:
+        for one in caches:
+            one.cache_clear()  # type: ignore[attr-defined]

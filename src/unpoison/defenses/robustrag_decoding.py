@@ -152,7 +152,7 @@ class RobustRagDecoding(AnsweringDefense):
             probabilities = softmax((yield from next_token(rows, tokens)) / self.temperature)
             step = secure_token(probabilities, self.eta, unwanted if not tokens else ())
             leads.append(step.lead)
-            alone.append(_lead(probabilities[-1]))
+            alone.append(float(np.diff(np.partition(probabilities[-1], -2)[-2:])[0]))  # of the best over the second
             if step.token in model.ends:
                 return _Decoded(tuple(tokens), tuple(leads), "stop", retained, refusal, tuple(alone))
             tokens.append(step.token)
@@ -199,8 +199,3 @@ def secure_token(probabilities: NDArray[np.float64], eta: float, unwanted: Seque
     best = int(sums.argmax())
     lead = round(float(sums[best] - np.delete(sums, best).max(initial=0.0)), 12)
     return DecodedToken(best if lead > eta else int(probabilities[-1].argmax()), lead)
-
-
-def _lead(probabilities: NDArray[np.float64]) -> float:
-    """The lead of the best token over the second; shape (vocabulary,) to a number."""
-    return float(np.diff(np.partition(probabilities, -2)[-2:])[0])

@@ -292,8 +292,7 @@ def _settings(folder: Path, name: str) -> dict[str, Any]:
         hashes = {file: str(settings["sha256"][file]) for file in FILES}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{name} has no usable injections.json ({type(error).__name__}); install again") from error
-    for file, digest in hashes.items():
-        check_published(folder / file, digest, name)
+    check_published(folder, hashes, name)
     return settings
 
 

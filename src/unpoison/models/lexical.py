@@ -80,7 +80,9 @@ class LexicalEncoder:
             )
         if not texts:
             return np.zeros((0, 1), np.float32)
-        return _unit_rows(_cosines([_bag(text) for text in texts])).astype(np.float32)
+        cosines = _cosines([_bag(text) for text in texts])
+        length = np.linalg.norm(cosines, axis=1, keepdims=True)
+        return (cosines / np.where(length > 0, length, 1.0)).astype(np.float32)
 
     def __repr__(self) -> str:
         return "LexicalEncoder()"
@@ -149,11 +151,6 @@ def _cosines(bags: Sequence[_Bag]) -> NDArray[np.float64]:
         cosines += block @ block.T
     np.fill_diagonal(cosines, length > 0)
     return cosines
-
-
-def _unit_rows(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    length = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return matrix / np.where(length > 0, length, 1.0)
 
 
 _QUESTION_AND_ANSWER = re.compile(r"\s*question:(.*?)\banswer:(.*)", re.IGNORECASE | re.DOTALL)

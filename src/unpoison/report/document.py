@@ -12,7 +12,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -54,11 +54,6 @@ def _clean(value: object) -> object:
     return value if isinstance(value, (int, float)) or hasattr(value, "__html__") else without_invisible(str(value))
 
 
-def _moment(time: datetime) -> str:
-    """To the minute."""
-    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # here: commands without a page do not load it
@@ -82,7 +77,7 @@ def _environment() -> Environment:
         "digest": lambda text: f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}",
         "exact": exact,
         "quoted": json.dumps,  # ASCII that JSON.parse reads: harmless in the page's source too
-        "moment": _moment,
+        "moment": lambda time: f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         "excerpt": lambda value, limit: excerpt(str(value), limit),
         "thousands": "{:,}".format,
     }

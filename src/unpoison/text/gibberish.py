@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from unpoison.text.analysis import groups
 from unpoison.text.languages import other_language
 from unpoison.text.pieces import Numbers, Tokens, hashes, tokens
+from unpoison.utils.graphs import data_folder
 
 __all__ = ["THRESHOLD", "WINDOW", "are_frequent", "gibberish", "gibberish_of", "network"]
 
@@ -105,8 +105,12 @@ class GibberishWeights:
 
 @cache
 def network() -> GibberishWeights:
-    """The network of the package."""
-    with (files("unpoison.data") / "gibberish.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+    """The network of the package.
+
+    Raises:
+        ModelError: Its file was changed.
+    """
+    with np.load(data_folder() / "gibberish.npz", allow_pickle=False) as arrays:
         return weights({name: arrays[name] for name in arrays.files})
 
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from importlib.resources import files
 from io import BytesIO
 from typing import Any, Final, NamedTuple, Self
 
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from unpoison.defenses.guard.features import QuestionTerms, Style, TextWords, beside, products, ranges, words_of_form
 from unpoison.text.analysis import Words, each, words_of
 from unpoison.utils.checks import within
+from unpoison.utils.graphs import data_folder
 
 __all__ = ["MIN_STYLE", "MIN_STYLE_TOKENS", "Crafted", "Judgement", "invention_odds", "neighbor_features"]
 
@@ -124,8 +124,12 @@ class Crafted:
     @classmethod
     @cache
     def load(cls) -> Self:
-        """The shipped coefficients."""
-        raw = (files("unpoison.data") / "crafted.npz").read_bytes()
+        """The shipped coefficients.
+
+        Raises:
+            ModelError: Their file was changed.
+        """
+        raw = (data_folder() / "crafted.npz").read_bytes()
         with np.load(BytesIO(raw), allow_pickle=False) as data:
             return cls.of({**data, "calibration": blake2b(raw, digest_size=6).hexdigest()})
 
