@@ -109,13 +109,13 @@ def test_texts_are_read_most_in_the_pass_that_they_were_written_for(pieces):
 
     carrier = Text(" ".join([HONEST] * 4), injection=False, kind="", family="a", source="clean", near=False)
     old = Text(ORDER, injection=True, kind="written", family="b", source="wordings_east")
-    names = ("covert", "manuals", "acts", "twins")
+    names = ("covert", "manuals", "acts", "twins", "steps", "requests")
     counts = [
         [sum(1 in window.labels for window in pass_windows([carrier, order], pieces, 0, shares)) for shares in PASSES]
         for order in (old, *(old._replace(source=f"wordings_{name}") for name in names))
     ]
-    newest = [(0, 0), (1, 4), (3, 3), (4, 3), (5, 3)]  # the pass, and how often it reads them
-    assert counts == [[3, *(times if i == number else 1 for i in range(1, 6))] for number, times in newest]
+    newest = [(0, 0), (1, 4), (3, 3), (4, 3), (5, 3), (6, 3), (7, 25)]  # the pass, and how often it reads them
+    assert counts == [[3, *(times if i == number else 1 for i in range(1, 8))] for number, times in newest]
 
 
 def test_any_part_of_an_honest_document_is_read(pieces):

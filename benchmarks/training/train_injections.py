@@ -9,8 +9,13 @@ r"""Train the transformer that judges prompt injections in any language.
         --minutes 45
     python -m benchmarks train_injections evaluation-data WORK6 --pass 6 --after src/unpoison/data/injection_model \
         --minutes 46
-    python -m benchmarks export_injections evaluation-data WORK6 FOLDER --earlier WORK WORK2 WORK3 WORK4 WORK5 \
-        --mean WORK6/shipped.pt --share 0.75 --threshold 2.7 --look -4
+    python -m benchmarks train_injections evaluation-data WORK7 --pass 7 --after src/unpoison/data/injection_model \
+        --minutes 43
+    python -m benchmarks export_injections evaluation-data WORK7 FOLDER --earlier WORK WORK2 WORK3 WORK4 WORK5 WORK6 \
+        --mean WORK7/shipped.pt --share 0.6 --threshold 2.7 --look -4
+    python -m benchmarks train_injections evaluation-data WORK8 --pass 8 --after FOLDER --minutes 13
+    python -m benchmarks export_injections evaluation-data WORK8 FOLDER --earlier WORK WORK2 WORK3 WORK4 WORK5 WORK6 \
+        WORK7 --mean WORK8/shipped.pt --share 0.7 --threshold 2.7 --look -4
 
 Multilingual-e5-small with its vocabulary pruned and its lower layers frozen reads windows of whole sentences; the
 upper layers, at first four and from the fifth pass on six, and a linear head are trained. The log-odds that a sentence
@@ -113,6 +118,14 @@ PASSES = (
         written=1, newest=3, own=0.2, passages=0.4, languages=1, rate=1.5e-4, trained=6,
         files=("wordings_letters", "wordings_rules", "wordings_programs", "wordings_models", "wordings_twins",
                "wordings_thirty"),
+    ),
+    Shares(
+        written=1, newest=3, own=0.2, passages=0.4, languages=1, rate=1.5e-4, trained=6,
+        files=("wordings_replies", "wordings_steps", "wordings_indirect", "wordings_plain", "wordings_offices",
+               "wordings_evening"),
+    ),
+    Shares(
+        written=1, newest=25, own=0.2, passages=0.4, languages=1, rate=1.5e-4, trained=6, files=("wordings_requests",),
     ),
 )  # fmt: skip
 """The first pass; a third one, so that nothing is forgotten; all others for the newest texts."""
@@ -353,7 +366,7 @@ def main() -> None:
     parser.add_argument("folder", type=evaluation_folder, help="the evaluation data")
     parser.add_argument("work", type=Path, help="where checkpoints go")
     parser.add_argument("--minutes", type=float, default=240, help="the most that it may take")
-    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the six passes")
+    parser.add_argument("--pass", type=int, default=1, dest="number", help="which of the eight passes")
     parser.add_argument("--after", type=Path, help="the checkpoint of the pass before, or an exported model")
     options = parser.parse_args()
     torch.set_num_threads(2)
