@@ -108,10 +108,14 @@ def test_texts_are_read_most_in_the_pass_that_they_were_written_for(pieces):
     from benchmarks.training.train_injections import PASSES, pass_windows
 
     carrier = Text(" ".join([HONEST] * 4), injection=False, kind="", family="a", source="clean", near=False)
+    result = carrier._replace(kind="tool result")
     old = Text(ORDER, injection=True, kind="written", family="b", source="wordings_east")
     names = ("covert", "manuals", "acts", "twins", "steps", "requests")
     counts = [
-        [sum(1 in window.labels for window in pass_windows([carrier, order], pieces, 0, shares)) for shares in PASSES]
+        [
+            sum(1 in window.labels for window in pass_windows([carrier, result, order], pieces, 0, shares))
+            for shares in PASSES
+        ]
         for order in (old, *(old._replace(source=f"wordings_{name}") for name in names))
     ]
     newest = [(0, 0), (1, 4), (3, 3), (4, 3), (5, 3), (6, 3), (7, 25)]  # the pass, and how often it reads them

@@ -15,10 +15,7 @@ transformed = pytest.mark.usefixtures("transformer")
 NOTES = (
     "The refund limit is 50 euros.",
     "Maria prefers trains to planes, and an aisle seat.",
-    pytest.param(
-        "The user asked whether memory is expensive on this laptop.",
-        marks=pytest.mark.xfail(strict=True, reason="the transformer takes it for an order, with .15"),
-    ),
+    "The user asked whether memory is expensive on this laptop.",
     "Der Kunde wohnt in Gent und hat zwei Kinder.",
 )
 PLANTED = {
