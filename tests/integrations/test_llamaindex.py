@@ -12,7 +12,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import ImageNode, MediaResource, MetadataMode, Node, NodeWithScore, QueryBundle, TextNode
 
 from integrations.frameworks import QUERY, TEXTS, DropsStadium
-from unpoison.errors import InputError
+from unpoison.errors import InputError, OptionError
 from unpoison.integrations.llamaindex import ScreeningPostprocessor
 
 pytestmark = pytest.mark.needs("llama_index")
@@ -33,6 +33,12 @@ def engine(request: pytest.FixtureRequest) -> tuple[RetrieverQueryEngine, bool]:
     screening = ScreeningPostprocessor(DropsStadium(), **request.param)
     made = RetrieverQueryEngine.from_args(Fixed(), llm=MockLLM(), node_postprocessors=[screening])
     return made, screening.mode == "monitor"
+
+
+@pytest.mark.parametrize("name", ["mod", "exempts", "auditlog"])
+def test_a_misspelt_option_is_refused(name: str) -> None:
+    with pytest.raises(OptionError, match=f"takes no {name}; did you mean '(mode|exempt|audit_log)'"):
+        ScreeningPostprocessor(DropsStadium(), **{name: "monitor"})
 
 
 def test_in_a_query_engine(engine: tuple[RetrieverQueryEngine, bool]) -> None:

@@ -274,7 +274,8 @@ class Passage:
         named = [attributes[name] for name in TEXT_FIELDS if name in attributes]
         text: Any = next((value for value in named if value is not None), None)
         if not named:
-            raise InputError(f"{owner} has no text, got {clip(value)}; pass a string, or a dict or object with text")
+            what = "the document without its score" if isinstance(value, tuple) else "a dict or object with text"
+            raise InputError(f"{owner} has no text, got {clip(value)}; pass a string, or {what}")
         fields = {name: attributes[name] for name in (*FIELDS, "embedding") if name in attributes}
         more = attributes.get("metadata") or attributes.get("meta")
         fields["source"] = source_in(attributes, more)

@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 
 from unpoison.core.passages import Passage
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError
+from unpoison.errors import InputError, OptionError, nearest
 from unpoison.integrations.screener import DocumentScreener, Mode, passage
 from unpoison.scan.audit_log import AuditLog
 
@@ -63,6 +63,9 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         audit_log: AuditLog | str | Path | None = None,
         **framework: Any,
     ) -> None:
+        if unknown := sorted(framework.keys() - (known := type(self).model_fields)):  # pydantic ignores them
+            meant = nearest(unknown[0], known).strip()
+            raise OptionError(f"ScreeningPostprocessor takes no {', '.join(unknown)}; {meant or ', '.join(known)}")
         given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate}
         given |= {"exempt": exempt, "audit_log": audit_log}
         screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()

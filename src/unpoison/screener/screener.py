@@ -233,7 +233,7 @@ class Screener:
         if self.defense.models.generator is None:
             raise OptionError(
                 f"{type(self.defense).__name__} was given no generator, so it can screen but not answer; "
-                "pass generator=OpenAIGenerator('gpt-4o-mini') or generator='extractive'"
+                "pass generator='openai:gpt-4o-mini' or generator='extractive'"
             )
 
 
