@@ -23,8 +23,8 @@ ELSEWHERE = (
      "[results](https://github.com/unpoison/unpoison/blob/main/docs/results.md#with-a-real-language-model)"),
     ("**Lies, with a source history**: attack success of five published lies, each from a new domain",
      "87 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
-    ("**Prompt injections** still read alone, in a document: textbook; held-out first tries. Ordinary text touched",
-     "0, 0; 18, 20. 0.10", "30; 100; 1,915",
+    ("**Prompt injections** still read alone, in a document: textbook; six held-out sets. Ordinary text touched",
+     "0, 3; 4 to 29, 7 to 30. 0.05", "30; 580; 1,915",
      "[injections](https://github.com/unpoison/unpoison/blob/main/docs/injections.md#figures)"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""
