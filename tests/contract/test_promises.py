@@ -193,7 +193,7 @@ def test_no_text_breaks_it(defense: Defense, given: list[str], query: str) -> No
         (QUERY, None, "passages must be a list"),
         (QUERY, [*SHARKS, None], r"passages\[8\] has no text, got None"),
         (QUERY, [*SHARKS, 7], r"passages\[8\] has no text, got 7"),
-        (QUERY, [({"text": "a"}, 0.3)], r"passages\[0\] has no text, .* the document without its score"),
+        (QUERY, [({"text": "a"}, 0.3)], r"passages\[0\] has no text, .* without a score"),
         (QUERY, [{"title": "no text"}], r"passages\[0\] has no text"),
         (QUERY, [{"text": 3}], r"passages\[0\].text must be a string, got 3"),
         (QUERY, [{"text": "a", "embedding": [1.0, float("nan")]}], r"passages\[0\].embedding\[1\] is nan"),

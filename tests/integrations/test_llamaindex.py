@@ -37,7 +37,7 @@ def engine(request: pytest.FixtureRequest) -> tuple[RetrieverQueryEngine, bool]:
 
 @pytest.mark.parametrize("name", ["mod", "exempts", "auditlog"])
 def test_a_misspelt_option_is_refused(name: str) -> None:
-    with pytest.raises(OptionError, match=f"takes no {name}; did you mean '(mode|exempt|audit_log)'"):
+    with pytest.raises(OptionError, match=f"has no option '{name}'; did you mean '(mode|exempt|audit_log)'"):
         ScreeningPostprocessor(DropsStadium(), **{name: "monitor"})
 
 

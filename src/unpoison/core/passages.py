@@ -274,8 +274,7 @@ class Passage:
         named = [attributes[name] for name in TEXT_FIELDS if name in attributes]
         text: Any = next((value for value in named if value is not None), None)
         if not named:
-            what = "the document without its score" if isinstance(value, tuple) else "a dict or object with text"
-            raise InputError(f"{owner} has no text, got {clip(value)}; pass a string, or {what}")
+            raise InputError(f"{owner} has no text, got {clip(value)}; pass a string, dict or object, without a score")
         fields = {name: attributes[name] for name in (*FIELDS, "embedding") if name in attributes}
         more = attributes.get("metadata") or attributes.get("meta")
         fields["source"] = source_in(attributes, more)

@@ -17,9 +17,10 @@ from pydantic import PrivateAttr
 
 from unpoison.core.passages import Passage
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, OptionError, nearest
+from unpoison.errors import InputError
 from unpoison.integrations.screener import DocumentScreener, Mode, passage
 from unpoison.scan.audit_log import AuditLog
+from unpoison.utils.checks import refuse_unknown
 
 __all__ = ["ScreeningPostprocessor"]
 
@@ -63,11 +64,8 @@ class ScreeningPostprocessor(BaseNodePostprocessor):
         audit_log: AuditLog | str | Path | None = None,
         **framework: Any,
     ) -> None:
-        if unknown := sorted(framework.keys() - (known := type(self).model_fields)):  # pydantic ignores them
-            meant = nearest(unknown[0], known).strip()
-            raise OptionError(f"ScreeningPostprocessor takes no {', '.join(unknown)}; {meant or ', '.join(known)}")
-        given: dict[str, Any] = {"defense": defense, "mode": mode, "annotate": annotate}
-        given |= {"exempt": exempt, "audit_log": audit_log}
+        refuse_unknown("ScreeningPostprocessor", framework, type(self).model_fields)  # pydantic ignores them
+        given = dict[str, Any](defense=defense, mode=mode, annotate=annotate, exempt=exempt, audit_log=audit_log)
         screener = DocumentScreener(_passage, _annotate, _redact, **given).prepare()
         super().__init__(**given, **framework)
         self._screener = screener
