@@ -15,7 +15,7 @@ r"""Train the transformer that judges prompt injections in any language.
         --mean WORK7/shipped.pt --share 0.6 --threshold 2.7 --look -4
     python -m benchmarks train_injections evaluation-data WORK8 --pass 8 --after FOLDER --minutes 13
     python -m benchmarks export_injections evaluation-data WORK8 FOLDER --earlier WORK WORK2 WORK3 WORK4 WORK5 WORK6 \
-        WORK7 --mean WORK8/shipped.pt --share 0.7 --threshold 2.7 --look -4
+        WORK7 --mean WORK8/shipped.pt --share 0.7 --threshold 2.7 --look -3.25
 
 Multilingual-e5-small with its vocabulary pruned and its lower layers frozen reads windows of whole sentences; the
 upper layers, at first four and from the fifth pass on six, and a linear head are trained. The log-odds that a sentence
