@@ -213,7 +213,7 @@ It is not known to be dangerous to humans.
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("reply", DECLINES)
+@pytest.mark.parametrize("reply", [*DECLINES, "*\n*", "**\n_\n**"])
 def test_a_refusal_in_any_words_and_language_is_no_answer(reply: str) -> None:
     assert not informative(reply)
 

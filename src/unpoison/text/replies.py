@@ -168,9 +168,9 @@ def informative(reply: str) -> bool:
     """
     words = _words()
     text = unicodedata.normalize("NFC", reply[:_LOOKED_AT]).replace("\u2019", "'").casefold().strip()
-    if text.strip(_MARKS) in words.whole or not text.strip(_MARKS):
-        return False
     clauses = [clause for part in _CLAUSE_END.split(text) if (clause := " ".join(part.strip("*_` ").split()))]
+    if text.strip(_MARKS) in words.whole or not text.strip(_MARKS) or not clauses:
+        return False
     first = next((i for i, clause in enumerate(clauses) if not _skipped(clause, words)), 0)
     declines = [i for i, clause in enumerate(clauses) if words.own.search(clause)]
     stated = [clause for i, clause in enumerate(clauses) if i not in declines]
