@@ -115,7 +115,7 @@ def test_what_a_screener_is_not_given_is_as_the_defense_was_made() -> None:
 def test_an_option_that_the_shell_does_not_have_is_an_error() -> None:
     options: Any = {"injections": "drop"}
     for make in (Screener, Vanilla.with_shell):
-        with pytest.raises(OptionError, match="the shell of a defense has no option 'injections'; did you mean"):
+        with pytest.raises(OptionError, match="has no option 'injections'; did you mean"):
             make(Vanilla(), prompt_injection="keep", **options)
 
 

@@ -167,7 +167,7 @@ class Defense(ABC):
         """
         from unpoison.models.loading import load_models
 
-        refuse_unknown("the shell of a defense", options, ShellOptions.__annotations__)
+        refuse_unknown(type(self).__name__, options, ShellOptions.__annotations__)
         given: dict[str, Any] = dict(options)
         detecting = load_models(injection=given.pop("injection_model", self.models.injection))
         other = self.with_models(injection=detecting.injection)
