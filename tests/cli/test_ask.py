@@ -108,35 +108,39 @@ def test_the_deadline_fails_the_row(run, rows_file, model):
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_an_interrupted_file_resumes(run, rows_file, model, tmp_path, at_once):
     """Answered rows are not asked again, those that failed and those of another command are."""
-    output, asked, until = tmp_path / "out.jsonl", list[str](), "3"
+    output = tmp_path / "out.jsonl"
 
-    def reply(prompt: Prompt) -> str:
-        if until and f"question {until}?" in prompt.question:
-            raise KeyboardInterrupt
-        asked.append(prompt.question)
-        return f"answer to {prompt.question}"
+    def answering(until: str = "") -> list[str]:
+        """The questions of this run alone: a thread of an interrupted one may still finish a question."""
+        asked = list[str]()
+
+        def reply(prompt: Prompt) -> str:
+            if until and f"question {until}?" in prompt.question:
+                raise KeyboardInterrupt
+            asked.append(prompt.question)
+            return f"answer to {prompt.question}"
+
+        model(reply)
+        return asked
 
     def ask(*more: object) -> Any:
         return run("ask", "-d", "simple", "-g", "openai:x", "--rows", at_once, *more, "-o", output, rows_file)
 
-    model(reply)
+    answering(until="3")
     assert "the same command goes on behind them" in ask().stderr
     assert not output.exists()
-    answered, until = len(lines(output.with_name("out.jsonl.part").read_text())), ""
+    answered = len(lines(output.with_name("out.jsonl.part").read_text()))
     assert 1 <= answered <= 3
-    del asked[:]
-    model(reply)
+    asked = answering()
     done = ask()
     assert f"answered with scripted: 6 rows; {answered} " in done.stderr
     assert len(asked) == 6 - answered
     assert [row["answer"]["text"][-11:] for row in lines(output.read_text())] == [row["question"][-11:] for row in ROWS]
-    until = "5"
+    answering(until="5")
     ask("--guarantee", 0, "--deadline", 9)
-    del asked[:]
-    until = ""
+    asked = answering()
     assert ask("--limit", 6, "--deadline", 9).exit_code == 0
     assert len(asked) < 6
-    del asked[:]
     model(failing)
     assert ask().exit_code == 1
     assert lines(output.read_text())[2] == {**ROWS[2], "error": "the server is on fire", "generator": "scripted"}
