@@ -16,11 +16,10 @@ from scipy.special import bdtrc
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages
-from unpoison.core.reasons import PROMPT_INJECTION
 from unpoison.core.screenings import Screening
 from unpoison.errors import InputError, clip
 from unpoison.io.rows import QUERY_FIELDS
-from unpoison.scan.audit_log import VERSION, detail, entry
+from unpoison.scan.audit_log import REMOVED, VERSION, detail, entry
 from unpoison.scan.documents import moment
 from unpoison.scan.report import KINDS, AuditReport, LogCount
 from unpoison.sources.allow import text_hash
@@ -140,23 +139,24 @@ class Audit(Closing):
         )
 
     def _counts(self, kind: str, flagged: dict[str, int]) -> Iterator[LogCount]:
-        """All dropped entries of a kind; updates `flagged`."""
+        """All entries of a kind with a drop or an injection; updates `flagged`."""
         shown = {"question": ("asked", "", "", ""), "document": ("label", "source", "author", "allow")}
         columns = zip(("label", "source", "author", "allow"), shown.get(kind, ("",) * 4))
         described = ", ".join(f"{f'max({column})' if column else repr('')} AS {name}" for name, column in columns)
         for row in self._ask(
             f"SELECT {kind} AS name, {described}, count(*) AS seen, sum(dropped) AS dropped, sum(rate) AS expected, "  # noqa: S608  all of it is ours
             "count(DISTINCT CASE WHEN dropped THEN document || char(0) || question END) AS pairs, "
-            "sum(injection) AS injections, min(CASE WHEN dropped THEN time END) AS first_dropped, "
+            "sum(injection) AS injections, min(CASE WHEN dropped OR injection THEN time END) AS first_dropped, "
             "count(DISTINCT CASE WHEN dropped THEN document END) AS pages, "
             "max(dropped AND question IN (SELECT question FROM temp.attacked)) AS flagged "
-            f"FROM sightings JOIN rates USING (defense) WHERE {kind} != '' GROUP BY 1 HAVING sum(dropped) > 0"
+            f"FROM sightings JOIN rates USING (defense) WHERE {kind} != '' GROUP BY 1 HAVING max(dropped OR injection)"
         ):
             found = dict(row)
             # Each pair of document and question counts once, because defenses are deterministic.
-            share = found["pairs"] / found["dropped"]
+            share = found["pairs"] / max(found["dropped"], 1)
             p = chance(found["pairs"], max(found["pairs"], round(found["seen"] * share)), found["expected"] * share)
-            under_attack = bool(found["flagged"]) and kind == "document"
+            # One injection suffices: it is no matter of chance.
+            under_attack = bool(found["flagged"] or found["injections"]) and kind == "document"
             found["flagged"] = under_attack or (found["pairs"] >= MIN_DISTINCT and p < CHANCE)
             flagged[kind] += found["flagged"]
             if kind == "question" and found["flagged"]:
@@ -237,7 +237,7 @@ class Sighting(NamedTuple):
         label: The beginning of its text, "" if the log has no texts.
         source, author: "" if unknown.
         dropped: Whether it was dropped.
-        injection: Whether it was dropped for a prompt injection.
+        injection: Whether it was dropped for a prompt injection, or kept without it.
         allow: The entry of its text in a policy's list `allow`, "" if the log has no texts.
     """
 
@@ -344,7 +344,7 @@ def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> 
             "hash": digest_text("passage", passage.reading),
             "author": detail(passage, "author"),
             "kept": i in kept,
-            "injection": i not in kept and i in injections,
+            "injection": i in injections,
         }
         for i, passage in enumerate(passages)
     ]
@@ -363,10 +363,10 @@ def _kept_positions(screening: Mapping[str, Any], k: int) -> list[int]:
 
 
 def _is_injection(verdict: Mapping[str, Any]) -> bool:
-    """Whether a saved verdict, or a clause of it, has this code; older versions wrote clauses as pairs."""
+    """Whether a saved verdict, or a clause of it, has such a code; older versions wrote clauses as pairs."""
     clauses = (verdict.get("parameters") or {}).get("clauses") or ()
     codes = (clause.get("code") if isinstance(clause, Mapping) else clause[0] for clause in clauses)
-    return PROMPT_INJECTION in (verdict.get("code"), *codes)
+    return not REMOVED.isdisjoint((verdict.get("code"), *codes))
 
 
 def _time(fields: Mapping[str, Any]) -> float | None:

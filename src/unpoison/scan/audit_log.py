@@ -30,10 +30,13 @@ from unpoison.utils.checks import among
 from unpoison.utils.files import Closing, hold_lock, named_errors, private
 from unpoison.utils.plain_text import digest_text
 
-__all__ = ["VERSION", "AuditLog", "detail", "entry"]
+__all__ = ["REMOVED", "VERSION", "AuditLog", "detail", "entry"]
 
 VERSION = 1
 """Version of the format; readers ignore unknown fields of newer versions."""
+
+REMOVED = frozenset((PROMPT_INJECTION, f"{PROMPT_INJECTION}.cut"))
+"""Codes of a passage that was dropped for an injection, and of one that was kept without it."""
 
 MAX_NAME = 512
 """Maximum characters of an id, a source or an author in a line."""
@@ -91,7 +94,7 @@ def _passage(screening: Screening, verdict: Verdict, *, texts: bool) -> dict[str
         "score": _round(verdict.score),
         "code": verdict.reason.code or None,
         "probability": None if probability is None else _round(float(probability[verdict.index])),
-        "injection": True if not verdict.kept and PROMPT_INJECTION in verdict.reason.codes else None,
+        "injection": True if REMOVED.intersection(verdict.reason.codes) else None,
     }
     if texts:
         fields |= {"text": passage.text, "title": passage.title, "reason": str(verdict.reason)}

@@ -144,10 +144,10 @@ class LogCount:
         expected: Expected number of drops at the ordinary rates of the same defenses.
         chance: Probability of this number of pairs by chance, in [0, 1].
         pairs: Number of different dropped pairs of document and question.
-        injections: Number of drops for a prompt injection.
-        first_dropped: Seconds since 1970, None if the log has no times.
+        injections: How often a prompt injection was removed, with the document or from it.
+        first_dropped: The first drop or injection in seconds since 1970, None if the log has no times.
         flagged: Whether there are two pairs or more with a chance below 0.001; documents also if they were dropped for
-            a question under attack.
+            a question under attack, or an injection was removed.
         pages: Number of different dropped documents.
         allow: The entry of a document in a policy's list `allow`, "" if the log has no text or id.
     """
@@ -182,7 +182,7 @@ class AuditReport:
         seen, dropped: Number of documents in them, with repetitions.
         documents: Number of different documents.
         flagged: Number of flagged entries by kind.
-        counts: The most significant entries with a drop, by kind.
+        counts: The most significant entries with a drop or an injection, by kind.
         defenses: Name -> share of dropped documents.
         notes: Warnings.
         known: Trusted or known sources of the policy.
@@ -248,7 +248,7 @@ def tables(report: AuditReport) -> Iterator[Table]:
         rows = tuple(
             (
                 _named(one),
-                f"{one.dropped:,} of {one.seen:,}" + f" [{one.injections:,} injections]" * (one.injections > 0),
+                f"{one.dropped:,} of {one.seen:,}" + f" [injections: {one.injections:,}]" * (one.injections > 0),
                 f"{one.expected:.1f}",
                 f"{one.pairs:,}",
                 *([excerpt(", ".join(filter(None, (one.source, one.author))), 80)] if one.kind == "document" else []),
