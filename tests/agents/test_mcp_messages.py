@@ -12,7 +12,7 @@ import pytest
 
 from proxied import hear
 from unpoison.agents.mcp_messages import McpGate
-from unpoison.agents.mcp_proxy import Proxy, ProxyBounds
+from unpoison.agents.mcp_proxy import SHORT, Proxy, ProxyBounds
 from unpoison.agents.mcp_servers import CHUNK, MessageLines, TooLong
 from unpoison.agents.policy import LockFile, ToolPolicy, identity_of, look_of
 from unpoison.errors import InputError
@@ -268,7 +268,8 @@ def test_one_long_result_holds_up_no_other_and_nobody_is_said_to_be_late_meanwhi
 
     async def work() -> tuple[list[Any], list[Any]]:
         gate, loop, ahead = SlowGate(), asyncio.get_running_loop(), [0.0]
-        talk = Talk(gate=gate, seconds=10, screened=screened)
+        size = CHUNK if screened == 1 else 2**20  # there is room for one message, or for more than there are
+        talk = Talk(gate=gate, seconds=10, screened=screened, message_bytes=size)
         clock = loop.time
         loop.time = lambda: clock() + ahead[0]  # type: ignore[method-assign]
         proxy, expiring = talk.proxy, asyncio.create_task(talk.proxy.expire())
@@ -293,6 +294,31 @@ def test_one_long_result_holds_up_no_other_and_nobody_is_said_to_be_late_meanwhi
     before, after = asyncio.run(work())
     assert before == ([2] if screened > 1 else [])
     assert after == [(1, True), (2, True), (3, True)]
+
+
+def test_short_answers_do_not_wait_for_more_long_ones_than_are_screened_at_a_time() -> None:
+    async def work() -> tuple[list[int], list[int]]:
+        gate, loop = SlowGate(), asyncio.get_running_loop()
+        talk, ids = Talk(gate=gate), lambda: [json.loads(line)["id"] for line in talk.to_host]
+        for number in range(7):
+            await talk.proxy.from_host(asked(number))
+
+        async def server() -> None:
+            for number in range(5):
+                await talk.proxy.take(answered(number, "slow. " * SHORT))
+            await talk.proxy.take(answered(5, "fine"))
+            await talk.proxy.take(answered(6, "fine"))
+
+        reading, end = asyncio.create_task(server()), loop.time() + 10
+        while len(talk.to_host) < 2 and loop.time() < end:
+            await asyncio.sleep(0.01)
+        before = ids()
+        gate.go.set()
+        await reading
+        await talk.proxy._settle(0)
+        return sorted(before), sorted(ids())
+
+    assert asyncio.run(work()) == ([5, 6], list(range(7)))
 
 
 def test_a_call_that_its_caller_cancelled_gets_no_answer_and_the_server_is_told_of_one_that_is_late() -> None:

@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 from unpoison.agents.arguments import Conversation, ForeignArgument, mode_of, question, refusal, write_down
-from unpoison.agents.mcp_servers import Key, dump, key_of
+from unpoison.agents.mcp_servers import Key, dump, key_of, object_in
 from unpoison.agents.policy import ToolPolicy
 
 __all__ = ["CallGate", "Decision"]
@@ -66,7 +66,7 @@ class CallGate:
 
     def decide(self, line: bytes, message: dict[str, Any]) -> Decision:
         """Whether to forward a request of the host that is not refused for another reason."""
-        params = message["params"] if isinstance(message.get("params"), dict) else {}
+        params = object_in(message, "params")
         match message.get("method"):
             case "initialize":
                 self._elicits = _has_forms(params.get("capabilities"))
@@ -78,14 +78,13 @@ class CallGate:
 
     def answer(self, message: Mapping[str, Any]) -> Decision | None:
         """The decision on the host's answer to a question; None if it answers the server."""
-        result = message["result"] if isinstance(message.get("result"), dict) else {}
         asked = self._asked.pop(str(message.get("id")), None)
-        return None if asked is None else self._close(asked, result, (asked.line, asked.call))
+        return None if asked is None else self._close(asked, object_in(message, "result"), (asked.line, asked.call))
 
     def add_answer(self, message: Mapping[str, Any]) -> None:
         """Add the texts that the user wrote into a form of the server."""
-        result = message.get("result")
-        if isinstance(result, dict) and result.get("action") == "accept":
+        result = object_in(message, "result")
+        if result.get("action") == "accept":
             self.seen.add_user(result.get("content"))
 
     def waits(self, key: Key) -> bool:
@@ -101,14 +100,13 @@ class CallGate:
 
     def _decide_call(self, line: bytes, message: dict[str, Any], params: dict[str, Any]) -> Decision:
         tool, arguments = str(params.get("name")), params.get("arguments")
-        state, answers = params.get("requestState"), params.get("inputResponses")
+        state = params.get("requestState")
         if isinstance(state, str) and (asked := self._asked.pop(state, None)) is not None:
             plain = {**message, "params": {name: held for name, held in params.items() if name not in ASKING}}
             held = asked.call["params"]
             if (held.get("name"), held.get("arguments")) == (params.get("name"), arguments):
-                given = answers.get("unpoison") if isinstance(answers, dict) else None
-                asked = asked._replace(call=plain)
-                return self._close(asked, given if isinstance(given, dict) else {}, (dump(plain), plain))
+                given = object_in(params.get("inputResponses"), "unpoison")
+                return self._close(asked._replace(call=plain), given, (dump(plain), plain))
             return self._decide_call(dump(plain), plain, plain["params"])
         found = self.seen.foreign(tool, arguments)
         if not found:
@@ -117,7 +115,7 @@ class CallGate:
         if self.mode == "log":
             write_down(tool, found, "logged")
             return Decision((line, message))
-        modern = params["_meta"].get(MODERN) if isinstance(params.get("_meta"), dict) else None
+        modern = object_in(params, "_meta").get(MODERN)
         forms = self._elicits if modern is None else _has_forms(modern)
         if self.mode == "block" or not forms or len(self._asked) >= MAX_QUESTIONS:
             return _refuse(message, found, "blocked")
@@ -153,8 +151,7 @@ def _refuse(message: Mapping[str, Any], found: tuple[ForeignArgument, ...], outc
     tool = str(message["params"].get("name"))
     write_down(tool, found, outcome)
     result: dict[str, Any] = {"content": [{"type": "text", "text": refusal(tool, found)}], "isError": True}
-    meta = message["params"].get("_meta")
-    if isinstance(meta, dict) and MODERN in meta:
+    if MODERN in object_in(message["params"], "_meta"):
         result["resultType"] = "complete"
     return Decision(reply={"jsonrpc": "2.0", "id": message["id"], "result": result})
 

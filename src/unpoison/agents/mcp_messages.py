@@ -16,6 +16,7 @@ from typing import Any
 
 from unpoison.agents.leaves import UNREAD, Path, texts_of, words_of
 from unpoison.agents.mcp_calls import CallGate
+from unpoison.agents.mcp_servers import object_in
 from unpoison.agents.policy import DESCRIBING, LockFile, ToolPolicy, look_of
 from unpoison.agents.screening import ScreenedResult, ToolCut, completes, find_split, screen_tool_result
 from unpoison.core.passages import Passage
@@ -101,8 +102,7 @@ class McpGate:
         """The reason to refuse a request of the host; None to forward it."""
         if message.get("method") != "tools/call":
             return None
-        params = message.get("params")
-        name = params.get("name") if isinstance(params, dict) else None
+        name = object_in(message, "params").get("name")
         if not isinstance(name, str):
             return "the call names no tool"
         if name in self.withheld:
@@ -124,7 +124,7 @@ class McpGate:
             screened = self._screen(method, reply["error"], {})
             if not screened.changed:
                 return reply
-            code = reply["error"].get("code", -32603) if isinstance(reply["error"], dict) else -32603
+            code = object_in(reply, "error").get("code", -32603)
             error = screened.value if isinstance(screened.value, dict) else {"code": code, "message": screened.line}
             return {**reply, "error": error}
         if not isinstance(reply["result"], dict):

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
@@ -31,6 +31,7 @@ from unpoison.agents.mcp_servers import (
     dump,
     error_reply,
     key_of,
+    object_in,
     parse,
 )  # fmt: skip
 from unpoison.errors import InputError
@@ -47,6 +48,9 @@ LONG_RUNNING = ("subscriptions/listen",)
 IN_TURN = ("tools/list",)
 """Requests whose replies are screened in order, because each page changes the state of the gate."""
 
+SHORT = 4_096
+"""Bytes of a message, such as the answer to a ping, up to which it does not wait for longer ones to be screened."""
+
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
 """Finds the request id in a line that is not valid JSON."""
 
@@ -62,7 +66,8 @@ class ProxyBounds:
         seconds: For one request.
         bad_messages: Invalid lines and unrequested answers after which the server is stopped.
         pending: Requests of each side that wait for an answer.
-        screened: Messages that are screened at a time; further ones are not read from the server until one is done.
+        screened: Long messages that are screened at a time, and short ones. While those that wait or are screened take
+            this many times `message_bytes`, no further ones are read from the server.
 
     Raises:
         OptionError: A bound out of its range.
@@ -104,7 +109,8 @@ class Proxy:
         self._pending: dict[Key, _Pending] = {}
         self._ended: dict[Key, None] = {}
         self._asked: set[Key] = set()
-        self._screening: dict[asyncio.Task[None], Key | None] = {}
+        self._screening: dict[asyncio.Task[None], tuple[Key | None, int]] = {}
+        self._lanes = asyncio.Semaphore(bounds.screened), asyncio.Semaphore(bounds.screened)
         self._notice: asyncio.Task[None] | None = None
         self._unread = 0.0
         self._paused: float | None = None
@@ -126,7 +132,7 @@ class Proxy:
                 calls.add_answer(value)
                 self._asked.discard(key)
         elif value["method"] == "notifications/cancelled" and "id" not in value:
-            await self._cancel(value.get("params"))
+            await self._cancel(key_of(object_in(value, "params").get("requestId")))
         elif "id" in value:
             if not await self._refuse(value):
                 await self._follow(await on_thread(partial(calls.decide, line, value)))
@@ -139,10 +145,10 @@ class Proxy:
             await self._reply(decision.reply)
         if decision.forward is not None:
             line, value = decision.forward
-            params, method = value.get("params"), str(value["method"])
+            method, params = str(value["method"]), object_in(value, "params")
             limit = float("inf") if method in LONG_RUNNING else self.bounds.seconds
-            own, began = params if isinstance(params, dict) else {}, asyncio.get_running_loop().time()
-            self._pending[key_of(value["id"])] = _Pending(method, own, began - self._unread + limit, began + 2 * limit)
+            now = asyncio.get_running_loop().time()
+            self._pending[key_of(value["id"])] = _Pending(method, params, now - self._unread + limit, now + 2 * limit)
             await self.server.send(line, value)
 
     async def _refuse(self, value: Mapping[str, Any]) -> bool:
@@ -161,14 +167,13 @@ class Proxy:
         await self._reply(refusal)
         return True
 
-    async def _cancel(self, params: object) -> None:
+    async def _cancel(self, key: Key) -> None:
         """Forget a request that the host no longer waits for."""
-        key = key_of(params.get("requestId") if isinstance(params, dict) else None)
         if (withdrawn := self.gate.calls.cancel(key)) is not None:
             await self._reply(withdrawn)
         if self._pending.pop(key, None) is not None:
             self._end(key)
-        for task, own in self._screening.items():
+        for task, (own, _) in self._screening.items():
             if own == key:
                 task.cancel()
 
@@ -217,18 +222,19 @@ class Proxy:
         return True
 
     async def _start(self, pending: _Pending | None, message: Message, line: bytes) -> asyncio.Task[None]:
-        """Begin to screen a message, once fewer than `Bounds.screened` are being screened."""
-        await self._settle(self.bounds.screened - 1)
+        """Begin to screen a message, once the others leave room for it."""
+        size = max(len(line), CHUNK)  # with what a task takes
+        await self._settle(max(self.bounds.screened * self.bounds.message_bytes - size, 0))
         task = asyncio.create_task(self._forward(pending, message, line, self._notice))
-        self._screening[task] = None if pending is None else key_of(message.value["id"])
+        self._screening[task] = None if pending is None else key_of(message.value["id"]), size
         task.add_done_callback(self._screening.pop)
         return task
 
     async def _settle(self, most: int) -> None:
-        """Wait until at most this many messages are being screened. The server's time limits are paused meanwhile."""
+        """Wait until the messages being screened take at most this many bytes. The server's time limits are paused."""
         began = self._paused = asyncio.get_running_loop().time()
         try:
-            while len(self._screening) > most:
+            while sum(size for _, size in self._screening.values()) > most:
                 await asyncio.wait(self._screening, return_when=asyncio.FIRST_COMPLETED)
                 await asyncio.sleep(0)  # for the callbacks
         finally:
@@ -242,7 +248,7 @@ class Proxy:
         value, gate = message.value, self.gate
         method, params = (str(value.get("method")), {}) if pending is None else pending[:2]
         work = partial(gate.screen_notice if pending is None else partial(gate.screen_reply, method, params), value)
-        async with self._in_turn if method in IN_TURN else nullcontext():
+        async with self._in_turn if method in IN_TURN else self._lanes[len(line) > SHORT]:
             new = await self._screen(value, work)
         if before is not None and not before.done():
             await asyncio.wait([before])
@@ -270,9 +276,8 @@ class Proxy:
     async def _may_ask(self, value: dict[str, Any]) -> bool:
         """Whether to forward a notification or a request of the server."""
         if "id" not in value:
-            params = value.get("params")
-            if value["method"] == "notifications/cancelled" and isinstance(params, dict):
-                self._asked.discard(key_of(params.get("requestId")))
+            if value["method"] == "notifications/cancelled":
+                self._asked.discard(key_of(object_in(value, "params").get("requestId")))
             return True
         refused = "" if plain_method(value["method"]) else "the name of the method is none"
         if len(self._asked) >= self.bounds.pending:

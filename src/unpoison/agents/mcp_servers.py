@@ -22,7 +22,7 @@ from unpoison.utils.plain_text import excerpt
 
 __all__ = [
     "CHUNK", "HttpServer", "Key", "MessageLines", "Server", "StdioServer", "TooLong", "dump", "error_reply", "key_of",
-    "list_tools", "parse",
+    "list_tools", "object_in", "parse",
 ]  # fmt: skip
 
 Key = tuple[str, Any]
@@ -68,6 +68,12 @@ def key_of(identifier: object) -> Key:
     """An id with its type; its value is None where it is neither a string nor a whole number."""
     known = isinstance(identifier, (str, int)) and not isinstance(identifier, bool)
     return type(identifier).__name__, identifier if known else None
+
+
+def object_in(holder: object, name: str) -> dict[str, Any]:
+    """The object in a field of a message or of a part of it; an empty one for anything else."""
+    found = holder.get(name) if isinstance(holder, Mapping) else None
+    return found if isinstance(found, dict) else {}
 
 
 def error_reply(identifier: object, code: int, message: str) -> dict[str, Any]:
@@ -244,10 +250,8 @@ class HttpServer:
         """The protocol's headers for a message."""
         from mcp.shared import inbound
 
-        params = message.get("params") if isinstance(message.get("params"), dict) else {}
-        assert isinstance(params, dict)  # noqa: S101  for mypy
-        meta = params.get("_meta") if isinstance(params.get("_meta"), dict) else {}
-        modern = (meta or {}).get("io.modelcontextprotocol/protocolVersion")
+        params = object_in(message, "params")
+        modern = object_in(params, "_meta").get("io.modelcontextprotocol/protocolVersion")
         method = message.get("method")
         if not isinstance(modern, str) or not isinstance(method, str):
             known = self._version is not None and method != "initialize"
@@ -264,9 +268,8 @@ class HttpServer:
                 yield b"no message"
                 continue
             data = message.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            result = data.get("result")
-            if isinstance(result, dict) and isinstance(result.get("protocolVersion"), str):
-                self._version = result["protocolVersion"]
+            if isinstance(version := object_in(data, "result").get("protocolVersion"), str):
+                self._version = version
             yield json.dumps(data).encode()
 
     async def close(self) -> None:

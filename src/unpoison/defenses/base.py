@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
@@ -52,8 +52,6 @@ class Defense(ABC):
         calls: The number of generator calls per answer, as a function of the k passages.
         source: The paper.
         certifies: Whether its answers have a guarantee.
-        client_options: The options that clients of a service may override, because it neither weakens the defense nor
-            raises its cost, and the allowed direction: "lower" or "higher".
         mode: `reference` if it follows a paper's released code, which reads raw texts.
         models: Those that its flows ask.
     """
@@ -64,7 +62,6 @@ class Defense(ABC):
     calls: ClassVar[str] = ""
     source: ClassVar[str] = ""
     certifies: bool = False
-    client_options: ClassVar[Mapping[str, Literal["lower", "higher"]]] = {}
     mode: str = "paper"
     _given: dict[str, Any]
 

@@ -83,7 +83,6 @@ class Grada(Defense):
     summary = "reranks by a similarity graph less the query's share; keeps a fixed number"
     calls = "1"
     source = "Zheng et al., 2025"
-    client_options = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self,

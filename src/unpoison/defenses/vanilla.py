@@ -30,7 +30,6 @@ class Vanilla(Defense):
     summary = "no defense: the best passages in retrieval order"
     calls = "1"
     source = "every paper's baseline"
-    client_options = {"keep": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(self, keep: int | None = None, **shell: Unpack[ScreeningOptions]) -> None:
         super().__init__(**shell)

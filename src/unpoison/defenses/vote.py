@@ -128,7 +128,6 @@ class Vote(Defense):
     calls = "k"
     certifies = True
     source = "this package, after Xiang et al., 2024"
-    client_options = {"least": "higher"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self, generator: Generator | str | None = None, *, least: int = 1, **shell: Unpack[ShellOptions]

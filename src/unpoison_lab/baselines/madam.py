@@ -51,7 +51,6 @@ class Madam(AnsweringDefense):
     calls = "k + 1 in each round, at most rounds (k + 1)"
     source = "Wang et al., 2025"
     keeps_for = "madam.agents"
-    client_options = {"rounds": "lower"}  # noqa: RUF012  nobody writes to it
 
     def __init__(
         self, generator: Generator | str | None = None, *, rounds: int = 3, **shell: Unpack[ShellOptions]

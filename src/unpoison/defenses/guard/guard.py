@@ -161,7 +161,6 @@ class Guard(Defense):
     summary = "drops what no honest text has and what is written for the question, at a stated damage"
     calls = "1"
     source = "this package"
-    client_options = {"damage": "higher"}  # noqa: RUF012  nobody writes to it
     independent: bool = False
 
     def __init__(
