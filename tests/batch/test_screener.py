@@ -71,7 +71,7 @@ class TestModelsThatFail:
         screener = BatchScreener("vanilla", generator="extractive")
         outcome = screener.outcome(GOOD)
         assert (outcome.error, outcome.transient) == ("down for good", True)
-        assert outcome.results == {"error": "down for good"}
+        assert screener.output({}, outcome) == {"error": "down for good"}
         assert not screener.outcome({"query": 7, "passages": []}).transient
 
     def test_a_bug_of_a_defense_costs_one_row(self, monkeypatch: pytest.MonkeyPatch):

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from unpoison import __version__
+from unpoison.core.answers import Answer
 from unpoison.core.registry import own_code
+from unpoison.core.screenings import Screening
 from unpoison.defenses import load_defense
 from unpoison.defenses.base import Defense
 from unpoison.errors import MissingExtraError, ModelError, OptionError, StoreError, UnpoisonError
 from unpoison.io.file_rows import FileRow, Source, json_line
-from unpoison.io.rows import Row, with_results
+from unpoison.io.rows import Row, answer_fields, with_results
 from unpoison.models.protocols import Generator
 from unpoison.runtime.driver import Limits
 
@@ -105,16 +107,16 @@ MAX_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True)
-class RowResults:
-    """The results of one row.
+class RowOutcome:
+    """The outcome of one row: a screening or an answer, or an error.
 
     Attributes:
-        results: `screening`, or `error`.
-        error: The error, or None.
+        result: None if the row failed.
+        error: None if it did not.
         transient: Whether a retry may succeed, because a model or a store failed.
     """
 
-    results: dict[str, Any]
+    result: Screening | Answer | None
     error: str | None = None
     transient: bool = False
 
@@ -163,28 +165,41 @@ class BatchScreener:
         Raises:
             OptionError, UnknownNameError, MissingExtraError: The defense cannot be created.
         """
-        return [with_results(row, **self.outcome(row).results) for row in rows]
+        return [self.output(row, self.outcome(row)) for row in rows]
 
-    def outcome(self, row: Mapping[str, Any]) -> RowResults:
+    def outcome(self, row: Mapping[str, Any], defense: Defense | None = None) -> RowOutcome:
         """Screen one row. A failure affects this row alone.
+
+        Args:
+            row: A mapping.
+            defense: From `load`; None for `loaded`.
 
         Raises:
             OptionError, UnknownNameError, MissingExtraError: The defense cannot be created.
         """
-        defense = self.loaded
+        chosen = defense or self.loaded
         try:
-            return RowResults(self.results(defense, Row.of(row)))
+            return RowOutcome(self.result(chosen, Row.of(row)))
         except (OptionError, MissingExtraError):
             raise
         except UnpoisonError as error:
-            return _failure(str(error), transient=isinstance(error, (ModelError, StoreError)))
+            return RowOutcome(None, str(error), isinstance(error, (ModelError, StoreError)))
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"[:MAX_ERROR]
-            return _failure(f"{problem}; this is a bug, please report it", transient=True)
+            return RowOutcome(None, f"{problem}; this is a bug, please report it", transient=True)
 
-    def results(self, defense: Defense, row: Row) -> dict[str, Any]:
-        """What is added to a row."""
-        return {"screening": defense.screen(row.query, row.passages).summary()}
+    def result(self, defense: Defense, row: Row) -> Screening | Answer:
+        """What the defense makes of a row."""
+        return defense.screen(row.query, row.passages)
+
+    def output(self, row: Mapping[str, Any], outcome: RowOutcome) -> dict[str, Any]:
+        """The output row: the row's fields with `screening`, perhaps `answer` and `generator`, or with `error`."""
+        named = {} if self.answers_with is None else {"generator": self.answers_with}
+        if outcome.result is None:
+            return with_results(row, error=outcome.error, **named)
+        if isinstance(outcome.result, Screening):
+            return with_results(row, screening=outcome.result.summary(), **named)
+        return with_results(row, **answer_fields(outcome.result, named["generator"]))
 
     @property
     def model(self) -> Generator | str | None:
@@ -208,22 +223,27 @@ class BatchScreener:
         """
         lines, failures, transient = list[bytes](), list[tuple[int, str]](), 0
         for record in part.rows():
-            line, outcome = self._screen_record(record)
+            line, outcome = self._line_of(record)
             lines.append(line)
             if outcome.error is not None:
                 failures.append((record.number, outcome.error))
                 transient += outcome.transient
         return Finished(b"".join(lines), len(lines), failures, transient)
 
-    def _screen_record(self, record: FileRow) -> tuple[bytes, RowResults]:
-        line = {"line": record.number}
-        named = {} if self.answers_with is None else {"generator": self.answers_with}
-        outcome = self.outcome(record.fields) if record.error is None else _failure(record.error)
+    def screen_record(
+        self, record: FileRow, defense: Defense | None = None
+    ) -> tuple[FileRow, dict[str, Any], RowOutcome]:
+        """A record, its output row and its outcome; a record without fields is named by its line."""
+        outcome = RowOutcome(None, record.error) if record.error is not None else self.outcome(record.fields, defense)
+        return record, self.output(record.fields or {"line": record.number}, outcome), outcome
+
+    def _line_of(self, record: FileRow) -> tuple[bytes, RowOutcome]:
+        _, row, outcome = self.screen_record(record)
         try:
-            return json_line(with_results(record.fields or line, **outcome.results, **named)), outcome
+            return json_line(row), outcome
         except (TypeError, ValueError, RecursionError) as error:  # a third party's defense, or a deeply nested row
-            outcome = _failure(f"the result cannot be written as JSON: {error}")
-            return json_line(with_results(line, **outcome.results, **named)), outcome
+            outcome = RowOutcome(None, f"the result cannot be written as JSON: {error}")
+            return json_line(self.output({"line": record.number}, outcome)), outcome
 
     @property
     def purpose(self) -> str:
@@ -269,8 +289,3 @@ class BatchScreener:
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-def _failure(error: str, *, transient: bool = False) -> RowResults:
-    """The output for a row that was not screened."""
-    return RowResults({"error": error}, error, transient)

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Annotated, Any, Self
+from functools import cached_property
+from typing import Annotated, Self
 
 import typer
 
 from unpoison.batch import BatchScreener
 from unpoison.beliefs import BeliefStore, open_beliefs
-from unpoison.cli.common import RowCounts, cache_replies, outcomes, say, status_of_sources, track_progress
+from unpoison.cli.common import RowCounts, cache_replies, say, status_of_sources
 from unpoison.cli.display import show_answer
 from unpoison.cli.options import (
     AsJson,
@@ -39,7 +39,7 @@ from unpoison.cli.options import (
     from_here,
     option,
 )
-from unpoison.cli.screen import in_parts, is_file
+from unpoison.cli.screen import in_parts, is_file, one_by_one
 from unpoison.core import registry
 from unpoison.core.answers import Answer
 from unpoison.defenses.base import Defense
@@ -47,7 +47,7 @@ from unpoison.defenses.vote import need_proof, withhold_unproved
 from unpoison.errors import OptionError
 from unpoison.io.files import open_source
 from unpoison.io.output import Writer
-from unpoison.io.rows import Row, answer_fields, open_stream, with_results
+from unpoison.io.rows import Row, open_stream
 from unpoison.models.loading import best_reader, can_write
 from unpoison.models.protocols import Generator
 
@@ -77,9 +77,9 @@ class BatchAnswerer(BatchScreener):
     def answers_with(self) -> str:
         return self.model.name
 
-    def results(self, defense: Defense, row: Row) -> dict[str, Any]:
-        fields = answer_fields(self.answer(defense, row), self.model.name)
-        return {name: field for name, field in fields.items() if name != "generator"}
+    def result(self, defense: Defense, row: Row) -> Answer:
+        """The answer, withheld if it is not proved as far as requested."""
+        return withhold_unproved(defense.answer(row.query, row.passages), self.guarantee)
 
     def shared_by(self, workers: int) -> Self:
         return self
@@ -87,10 +87,6 @@ class BatchAnswerer(BatchScreener):
     @property
     def purpose(self) -> str:
         return f"{super().purpose} {self.guarantee} {self.deadline}"
-
-    def answer(self, defense: Defense, row: Row) -> Answer:
-        """The answer, withheld if it is not proved as far as requested."""
-        return withhold_unproved(defense.answer(row.query, row.passages), self.guarantee)
 
 
 def ask(
@@ -165,14 +161,10 @@ def ask(
         nullcontext() if store is None else closing(store),
     ):
         counts = RowCounts(source.name)
-        results = outcomes(source, partial(answerer.answer, chosen), limit=limit, max_concurrency=rows)
-        for outcome in track_progress(results, source, rows_on_stdout=output is None):
-            counts.add(outcome)
-            if outcome.result is None:
-                writer.write({**outcome.failed_fields, "generator": model.name})
-                continue
-            writer.write(with_results(outcome.record.fields, **answer_fields(outcome.result, model.name)))
-            if not writer.active:
+        done = one_by_one(answerer, chosen, source, counts, limit=limit, rows=rows, rows_on_stdout=output is None)
+        for row, outcome in done:
+            writer.write(row)
+            if isinstance(outcome.result, Answer) and not writer.active:
                 show_answer(outcome.result, model.name)
     say(counts.summary(f"answered with {model.name}:"))
     raise typer.Exit(status_of_sources(chosen, counts.exit_code))

@@ -6,42 +6,26 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, ModelError, OptionError, StoreError, UnpoisonError
-from unpoison.io.file_rows import FileRow, Source
+from unpoison.errors import InputError
 from unpoison.io.files import open_source
-from unpoison.io.rows import Row, with_results
 from unpoison.models.loading import can_write, load_generator
 from unpoison.models.protocols import Generator
 from unpoison.sources.sources import Sources
 from unpoison.utils.files import path_names
 from unpoison.utils.plain_text import count_noun, excerpt, plain
-from unpoison.utils.threads import parallel_map
 
 __all__ = [
-    "RowCounts", "cache_replies", "outcomes", "progress", "row_progress", "say", "say_unmatched",
-    "status_of_sources", "track_progress", "usable_rows", "with_learning",
+    "RowCounts", "cache_replies", "progress", "row_progress", "say", "say_unmatched", "status_of_sources",
+    "usable_rows",
 ]  # fmt: skip
 
 
 T = TypeVar("T")
-
-
-def with_learning(defense: Defense, wanted: bool) -> Defense:
-    """The defense, which writes the history of its sources if --learn is given.
-
-    Raises:
-        OptionError: There are no sources.
-    """
-    if wanted and defense.sources is None:
-        raise OptionError("--learn writes into the history of --sources; give that file as well")
-    return defense.with_sources(defense.sources, learn=True) if wanted else defense
 
 
 def status_of_sources(defense: Defense, status: int) -> int:
@@ -70,61 +54,6 @@ def say_unmatched(sources: Sources, files: Iterable[str] = (), *, every: bool = 
 
 NAMED = 3
 """Patterns named in a sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowOutcome(Generic[T]):
-    """The outcome of one record: a result, or an error."""
-
-    record: FileRow
-    result: T | None
-    error: str | None = None
-
-    @property
-    def failed_fields(self) -> dict[str, Any]:
-        """The output row of a failed record: its own fields, or else its line number, and the error."""
-        return with_results(self.record.fields or {"line": self.record.number}, error=self.error)
-
-
-def outcomes(
-    source: Source, work: Callable[[Row], T], *, limit: int | None = None, max_concurrency: int = 1
-) -> Iterator[RowOutcome[T]]:
-    """Do the work on every record, `max_concurrency` concurrently, and yield in the order of the source.
-
-    At most `2 * max_concurrency` records are in memory. Other errors of this package and I/O errors end the run; a bug
-    fails its row.
-    """
-
-    def outcome(record: FileRow) -> RowOutcome[T]:
-        if record.error is not None:
-            return RowOutcome(record, None, record.error)
-        try:
-            return RowOutcome(record, work(Row.of(record.fields)))
-        except (InputError, ModelError, StoreError) as error:
-            return RowOutcome(record, None, str(error))
-        except (UnpoisonError, OSError):
-            raise
-        except Exception as error:
-            return RowOutcome(record, None, f"{type(error).__name__}: {error}; this is a bug, please report it")
-
-    yield from parallel_map(outcome, islice(source, limit), max_concurrency, "unpoison-row")
-
-
-def track_progress(
-    outcomes: Iterable[RowOutcome[T]], source: Source, *, rows_on_stdout: bool
-) -> Iterator[RowOutcome[T]]:
-    """The same outcomes, with a progress bar.
-
-    Raises:
-        InputError: The file has no rows, usually a mistake of the program that wrote it.
-    """
-    rows = 0
-    with row_progress(rows_on_stdout=rows_on_stdout) as show:
-        for rows, outcome in enumerate(outcomes, 1):
-            show(outcome.record.position, source.size, rows)
-            yield outcome
-    if not rows:
-        raise InputError(f"{source.name} holds no rows; give a file with a question and passages on each line")
 
 
 @contextmanager
@@ -178,11 +107,9 @@ class RowCounts:
         self.resumed = 0
         self._alike: Counter[str] = Counter()
 
-    def add(self, outcome: RowOutcome[Any]) -> None:
-        if outcome.error is None:
-            self.done += 1
-        else:
-            self._fail(outcome.record.number, outcome.error)
+    def add(self, number: int, error: str | None = None) -> None:
+        """Count one row, by its number, which failed if there is an error."""
+        self.add_part(1, [] if error is None else [(number, error)], resumed=False)
 
     def add_part(self, rows: int, failures: Sequence[tuple[int, str]], *, resumed: bool) -> None:
         """Count many rows at once, of which some failed."""
@@ -203,6 +130,16 @@ class RowCounts:
             say(f"{self.source}:{number}: {error}")
         elif self.failed == self.most + 1:
             say("more rows failed; each has its error in the output")
+
+    @property
+    def rows(self) -> int:
+        """All rows so far."""
+        return self.done + self.failed
+
+    def require_rows(self) -> None:
+        """Raise an `InputError` if there was none, usually a mistake of the program that wrote the file."""
+        if not self.rows:
+            raise InputError(f"{self.source} holds no rows; give a file with a question and passages on each line")
 
     def summary(self, verb: str) -> str:
         """Such as "screened 3 rows; 1 failed"."""
@@ -229,9 +166,9 @@ def usable_rows(files: Iterable[str], counts: RowCounts, read: Callable[[Mapping
                         raise InputError(record.error)
                     found = read(record.fields)
                 except InputError as error:
-                    counts.add(RowOutcome(record, None, str(error)))
+                    counts.add(record.number, str(error))
                 else:
-                    counts.add(RowOutcome(record, found))
+                    counts.add(record.number)
                     yield found
 
 

@@ -17,14 +17,18 @@ Exit status: 0 when every row was screened, 1 when some rows failed, 2 when none
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from unpoison.batch import BatchScreener, Progress, run
-from unpoison.cli.common import RowCounts, outcomes, row_progress, say, status_of_sources, track_progress, with_learning
+from unpoison.batch.screener import RowOutcome
+from unpoison.cli.common import RowCounts, row_progress, say, status_of_sources
 from unpoison.cli.display import screening_table, show
 from unpoison.cli.options import (
     AsJson,
@@ -39,13 +43,14 @@ from unpoison.cli.options import (
     option,
 )
 from unpoison.core.screenings import Screening
-from unpoison.defenses import load_defense
+from unpoison.defenses.base import Defense
 from unpoison.defenses.guard.checks import calibrate_threshold
-from unpoison.errors import InputError, OptionError
+from unpoison.errors import OptionError
+from unpoison.io.file_rows import Source
 from unpoison.io.files import open_source
 from unpoison.io.output import Writer
-from unpoison.io.rows import with_results
 from unpoison.utils.plain_text import count_noun
+from unpoison.utils.threads import parallel_map
 
 MAX_REPORTED = 20
 """Failures of a file in parts that appear on standard error; the output has all of them."""
@@ -90,26 +95,19 @@ def screen(
     divided = workers is not None or engine is not EngineChoice.LOCAL
     if divided and calibrate is not None:
         raise OptionError("--calibrate needs one process; leave out --workers and --engine")
+    screener = BatchScreener(defense, encoder, generator, nli, None if sources is None else str(sources), learn)
     if divided or (is_file(output) and calibrate is None and not learn and "beliefs=" not in defense):
-        policy = None if sources is None else str(sources)
-        screener = BatchScreener(defense, encoder, generator, nli, policy, learn)
         many = workers if divided else 1
         raise typer.Exit(in_parts(file, output, screener, engine=engine.value, workers=many, limit=limit))
-    chosen = load_defense(defense, encoder=encoder, generator=generator, nli=nli, sources=sources)
-    chosen = with_learning(chosen, learn)
+    chosen = screener.load()
     with open_source(file) as source, Writer(output, file, to_stdout=as_json and calibrate is None) as writer:
         counts, screenings = RowCounts(source.name), list[Screening]()
-        results = outcomes(source, lambda row: chosen.screen(row.query, row.passages), limit=limit)
-        for outcome in track_progress(results, source, rows_on_stdout=output is None):
-            counts.add(outcome)
-            if outcome.result is None:
-                writer.write(outcome.failed_fields)
-                continue
-            if calibrate is not None:
+        for row, outcome in one_by_one(screener, chosen, source, counts, limit=limit, rows_on_stdout=output is None):
+            if calibrate is not None and isinstance(outcome.result, Screening):
                 screenings.append(outcome.result)
                 continue
-            writer.write(with_results(outcome.record.fields, screening=outcome.result.summary()))
-            if not writer.active:
+            writer.write(row)
+            if isinstance(outcome.result, Screening) and not writer.active:
                 show(screening_table(outcome.result), "")
     if calibrate is not None:
         _show_threshold(screenings, calibrate, as_json=as_json)
@@ -123,6 +121,26 @@ def is_file(output: Path | None) -> bool:
     return output is not None and (output.is_file() or not output.exists())
 
 
+def one_by_one(
+    screener: BatchScreener,
+    defense: Defense,
+    source: Source,
+    counts: RowCounts,
+    *,
+    limit: int | None,
+    rows: int = 1,
+    rows_on_stdout: bool,
+) -> Iterator[tuple[dict[str, Any], RowOutcome]]:
+    """The output row and the outcome of every row, in order, of which `rows` are worked on concurrently."""
+    work = partial(screener.screen_record, defense=defense)
+    with row_progress(rows_on_stdout=rows_on_stdout) as show:
+        for record, row, outcome in parallel_map(work, islice(source, limit), rows, "unpoison-row"):
+            counts.add(record.number, outcome.error)
+            show(record.position, source.size, counts.rows)
+            yield row, outcome
+    counts.require_rows()
+
+
 def in_parts(
     file: str, output: Path | None, screener: BatchScreener, *, engine: str, workers: int | None, limit: int | None
 ) -> int:
@@ -134,17 +152,16 @@ def in_parts(
         def advance(step: Progress) -> None:
             counts.source = step.source
             counts.add_part(step.finished.rows, step.finished.failures, resumed=step.resumed)
-            show(step.position, step.size, counts.done + counts.failed)
+            show(step.position, step.size, counts.rows)
 
         target = "-" if output is None else str(output)
         try:
             run(file, target, screener, engine=engine, workers=workers, limit=limit, progress=advance)  # type: ignore[arg-type]
         except KeyboardInterrupt:
-            done = count_noun(counts.done + counts.failed, "row")
+            done = count_noun(counts.rows, "row")
             resumes = "; the same command goes on behind them" if output is not None else ""
             raise KeyboardInterrupt(f"{done} {verb.partition(' ')[0]}{resumes}") from None
-    if not counts.done + counts.failed:
-        raise InputError(f"{counts.source} holds no rows; give a file with a question and passages on each line")
+    counts.require_rows()
     say(counts.summary(verb))
     watched = engine == "local" and workers == 1
     return status_of_sources(screener.loaded, counts.exit_code) if watched else counts.exit_code

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unpoison.beliefs import open_beliefs
-from unpoison.cli.common import say, with_learning
+from unpoison.cli.common import say
 from unpoison.cli.options import EncoderName, Learn, NLIName, SourcesFile, from_here, option
 from unpoison.core import registry
-from unpoison.defenses import load_defense
+from unpoison.defenses import make_defense
 from unpoison.defenses.base import Defense
 from unpoison.errors import OptionError
 from unpoison.models.loading import best_reader, load_encoder, load_generator, load_nli
@@ -149,8 +149,7 @@ def serve(
     make = partial(
         make_app,
         defense or ["guard"],
-        {"encoder": encoder, "generator": generator, "nli": nli, "sources": sources},
-        learn=learn,
+        {"encoder": encoder, "generator": generator, "nli": nli, "sources": sources, "learn": learn},
         audit_log=audit_log,
         bounds=bounds,
         keys=allowed,
@@ -183,14 +182,13 @@ def load_keys(path: Path | None) -> Keys | None:
 
 
 def make_app(
-    specs: Sequence[str], models: Mapping[str, Any], *, learn: bool, audit_log: Path | None, bounds: Bounds, **rest: Any
+    specs: Sequence[str], models: Mapping[str, Any], *, audit_log: Path | None, bounds: Bounds, **rest: Any
 ) -> FastAPI:
     """The application with its models; each process makes its own.
 
     Args:
         specs: Option strings of defenses.
-        models: The values of --encoder, --generator, --nli and --sources.
-        learn: Whether the defenses write the history of their sources.
+        models: The values of --encoder, --generator, --nli, --sources and --learn.
         audit_log: A file for verdicts.
         bounds: Limits.
         **rest: Of `create_app`.
@@ -202,8 +200,7 @@ def make_app(
 
     if os.environ.get(TRACES):
         export_spans()
-    loaded = _load_defenses(specs, models, bounds)
-    defenses = {spec: with_learning(defense, learn) for spec, defense in loaded.items()}
+    defenses = _load_defenses(specs, models, bounds)
     audit = None if audit_log is None else AuditLog(audit_log)
     return create_app(defenses, bounds=bounds, audit=audit, **rest)
 
@@ -214,10 +211,13 @@ def _load_defenses(specs: Sequence[str], models: Mapping[str, Any], bounds: Boun
     Raises:
         OptionError: A model that none of them takes.
     """
+    if models["learn"] and models["sources"] is None:
+        raise OptionError("--learn writes into the history of --sources; give that file as well")
     store, loaders = os.environ.get(BELIEFS), {"encoder": load_encoder, "generator": load_generator, "nli": load_nli}
     given: dict[str, Any] = {name: models[name] and load(models[name]) for name, load in loaders.items()}
     given |= {
         "sources": Sources.of(models["sources"]),
+        "learn": models["learn"],
         "beliefs": store and open_beliefs(store),
         "limits": Limits(in_flight=bounds.in_flight, deadline=bounds.timeout, retries=bounds.retries),
     }
@@ -225,7 +225,4 @@ def _load_defenses(specs: Sequence[str], models: Mapping[str, Any], bounds: Boun
     for name in ("encoder", "nli", "sources"):
         if given[name] is not None and not any(name in arguments for arguments in taken.values()):
             raise OptionError(f"none of {', '.join(specs)} takes --{name}; leave it out")
-    return {
-        spec: load_defense(spec, **{name: value for name, value in given.items() if name in arguments})
-        for spec, arguments in taken.items()
-    }
+    return {spec: make_defense(spec, **given) for spec in specs}

@@ -146,7 +146,7 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
     """The retrievals of every file; documents, folders and stores are retrievals without a question."""
 
     def count_failure(failure: UnreadDocument) -> None:
-        counts.add_part(1, [(0, f"{failure.location}: {failure.error}")], resumed=False)
+        counts.add(0, f"{failure.location}: {failure.error}")
 
     for file in files:
         if file == "-" or not (is_store(file) or Path(file).is_dir() or is_document(file)):
@@ -154,7 +154,7 @@ def _retrievals(files: list[str], counts: RowCounts) -> Iterator[PastRetrieval]:
             continue
         counts.source = file
         for document in read_documents(file, count_failure):
-            counts.add_part(1, [], resumed=False)
+            counts.add(0)
             yield PastRetrieval(None, [document.passage])
 
 
