@@ -15,7 +15,7 @@ from benchmarks.training.reader_network import Frame, Window, open_tokenizer
 from benchmarks.training.reader_weights import exported_folder
 from unpoison.models.spans import OnnxSpans
 from unpoison.models.spans import TokenWindow as Input
-from unpoison.utils.graphs import cores
+from unpoison.utils.threads import cores
 
 __all__ = ["Teacher", "soft_loss"]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from threading import Event, current_thread
 
 import pytest
 
-from unpoison.utils.threads import parallel_map
+from unpoison.errors import DeadlineError
+from unpoison.utils.threads import MAX_WORKERS, STOP, Workers, parallel_map
 
 
 @pytest.mark.parametrize("max_concurrency", [1, 2, 5])
@@ -48,3 +50,30 @@ def test_what_has_not_begun_when_one_fails_never_begins() -> None:
         list(parallel_map(work, range(50), 2))
     may_end.set()
     assert len(begun) <= 5
+
+
+def test_runs_are_in_order_on_few_threads() -> None:
+    workers = Workers("some-workers", 3)
+    assert workers.map(lambda number: 2 * number, range(20)) == list(range(0, 40, 2))
+    names = set(workers.map(lambda _: current_thread().name, range(20)))
+    assert 1 <= len(names) <= 3
+    assert all(name.startswith("some-workers") for name in names)
+    assert Workers("w").map(lambda _: current_thread(), [1]) == [current_thread()]
+    assert MAX_WORKERS <= 8
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_runs_that_nobody_waits_for_are_not_started(threads: int) -> None:
+    stop, begun = Event(), list[int]()
+
+    def run(item: int) -> None:
+        begun.append(item)
+        stop.set()
+
+    token = STOP.set(stop)
+    try:
+        with pytest.raises(DeadlineError):
+            Workers("test", threads).map(run, range(100))
+    finally:
+        STOP.reset(token)
+    assert len(begun) <= threads

@@ -24,9 +24,9 @@ from unpoison.core.reasons import Reason
 from unpoison.errors import InputError, clip
 from unpoison.injections import THRESHOLD
 from unpoison.injections.redaction import parts_of, reading_of
-from unpoison.injections.signs import read_grammar
 from unpoison.sources.sources import SourcesOption
 from unpoison.sources.trust import Level
+from unpoison.utils.assets import read_data
 
 __all__ = ["MemoryGate", "Remembered", "claim_of", "claim_patterns"]
 
@@ -118,7 +118,7 @@ Claim = Literal["memory.rule", "memory.order"]
 @cache
 def claim_patterns() -> dict[Claim, re.Pattern[str]]:
     """The pattern of each claim, for a text in lower case."""
-    return {claim: re.compile("|".join(patterns)) for claim, patterns in read_grammar()["claims"].items()}
+    return {claim: re.compile("|".join(patterns)) for claim, patterns in read_data("injections.yaml")["claims"].items()}
 
 
 def claim_of(text: str) -> Claim | None:

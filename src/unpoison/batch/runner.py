@@ -23,7 +23,7 @@ from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
 from unpoison.utils.files import Closing, lock_file
 from unpoison.utils.processes import process_map
-from unpoison.utils.threads import parallel_map
+from unpoison.utils.threads import cores, parallel_map
 
 __all__ = ["Progress", "run", "usual_workers", "waits"]
 
@@ -212,7 +212,7 @@ def usual_workers(screener: BatchScreener) -> int:
         return REMOTE_WORKERS
     if any(model not in BUILT_IN for model in _models(screener)):
         return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def _models(screener: BatchScreener) -> list[str]:

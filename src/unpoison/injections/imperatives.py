@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
-from json import loads
 from typing import NamedTuple
 
 from unpoison.text.alignment import Region
 from unpoison.text.sentences import sentences
 from unpoison.text.tokens import ENGLISH_318
+from unpoison.utils.assets import read_data
 
 __all__ = ["ASKS", "OBLIGES", "ORDERS", "VOUCHES", "Imperative", "find_imperatives"]
 
@@ -75,8 +74,7 @@ class Imperative(NamedTuple):
 @cache
 def _words(kind: str) -> frozenset[str]:
     """The words of a kind in this package's `data/demands.json`."""
-    read: dict[str, str] = loads((files("unpoison") / "data" / "demands.json").read_text(encoding="utf-8"))
-    return frozenset(read[kind].split())
+    return frozenset(read_data("demands.json")[kind].split())
 
 
 def find_imperatives(text: str, beside: str = "") -> Iterator[Imperative]:

@@ -15,7 +15,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
-from importlib.resources import as_file, files
 from importlib.util import find_spec
 from io import BytesIO
 from itertools import pairwise, product
@@ -30,10 +29,11 @@ from numpy.typing import NDArray
 from unpoison.errors import ModelError, clip
 from unpoison.injections.reading import WALL
 from unpoison.text.alignment import Region
+from unpoison.utils.assets import DATA, check_published, open_graph
 from unpoison.utils.extras import require
-from unpoison.utils.graphs import Workers, check_published, open_graph
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.plain_text import encodable
+from unpoison.utils.threads import Workers
 
 __all__ = ["SWITCH", "InjectionModel", "Odds", "shipped_model"]
 
@@ -307,8 +307,6 @@ def shipped_model() -> SentenceModel | None:
 
 @cache
 def _shipped() -> InjectionModel | None:
-    data = files("unpoison") / "data" / "injection_model"
-    if not all(map(find_spec, ("onnxruntime", "tokenizers"))) or not (data / "injections.json").is_file():
-        return None
-    with as_file(data) as folder:
-        return InjectionModel(folder)
+    folder = DATA / "injection_model"
+    libraries = all(map(find_spec, ("onnxruntime", "tokenizers")))
+    return InjectionModel(folder) if libraries and (folder / "injections.json").is_file() else None

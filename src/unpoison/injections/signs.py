@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-import yaml
-
 from unpoison.text.alignment import Region
+from unpoison.utils.assets import read_data
 
-__all__ = ["find_signs", "read_grammar"]
+__all__ = ["find_signs"]
 
 TURN = 400
 """Maximum characters after the sign of a chat turn, and after an opening tag, that are part of the match."""
@@ -134,17 +132,10 @@ PREFILTER = ("system ", "ignor", "disregard", "forget", "you are now", "new inst
 CLASSES = ("void", "before", "rules")
 
 
-def read_grammar() -> dict[str, Any]:
-    """The parsed grammar file."""
-    text = (files("unpoison") / "data" / "injections.yaml").read_text(encoding="utf-8")
-    read: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-    return read
-
-
 @cache
 def load_grammar() -> Grammar:
     """The compiled grammar, cached."""
-    read = read_grammar()
+    read = read_data("injections.yaml")
     languages = tuple(_language(own) for own in read["languages"].values())
     words: dict[str, frozenset[tuple[int, str]]] = {}
     stems: dict[str, list[tuple[str, tuple[int, str]]]] = {}

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +17,7 @@ from unpoison.core.passages import Passage, Query, as_passages
 from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import FileRow, Source
 from unpoison.io.files import open_source
+from unpoison.utils.assets import DATA, read_data
 
 __all__ = ["Row", "answer_fields", "load_sample", "moment_of", "open_stream", "read_time", "time_order", "with_results"]
 
@@ -94,8 +94,7 @@ def answer_fields(answer: Answer, generator: str) -> dict[str, Any]:
 
 def load_sample() -> tuple[Row, ...]:
     """The built-in sample: questions with genuine passages by rank, then poisons (label "poison", no rank)."""
-    text = files("unpoison").joinpath("data", "sample.jsonl").read_text(encoding="utf-8")
-    return tuple(Row.of(json.loads(line)) for line in text.split("\n") if line)
+    return tuple(Row.of(json.loads(line)) for line in read_data("sample.jsonl").split("\n") if line)
 
 
 TIMES = ("time", "date", "year", "timestamp")
@@ -190,10 +189,7 @@ def open_stream(path: str) -> Iterator[Source]:
         OSError: The file cannot be opened.
         InputError: Not a Parquet file.
     """
-    if path == BUILT_IN and not Path(path).exists():
-        with as_file(files("unpoison").joinpath("data", f"{BUILT_IN}.jsonl")) as sample, open_source(str(sample)) as it:
-            it.name = BUILT_IN
-            yield _StreamSource(it)
-    else:
-        with open_source(path) as source:
-            yield _StreamSource(source)
+    built_in = path == BUILT_IN and not Path(path).exists()
+    with open_source(str(DATA / f"{BUILT_IN}.jsonl") if built_in else path) as source:
+        source.name = BUILT_IN if built_in else source.name
+        yield _StreamSource(source)

@@ -24,9 +24,9 @@ from unpoison.text.languages import other_language
 from unpoison.text.tokens import stems
 from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.extras import EXTRAS, require
-from unpoison.utils.graphs import cores
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.processes import Remade
+from unpoison.utils.threads import cores
 
 __all__ = ["THRESHOLD", "PassageReader", "Reading"]
 

@@ -16,12 +16,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal, Self, TypeAlias
 
-import yaml
-
 from unpoison.errors import OptionError, clip
+from unpoison.utils.assets import read_data
 from unpoison.utils.checks import among, flag
 from unpoison.utils.plain_text import marker
 
@@ -34,10 +32,8 @@ PAPERS = ("grada", "ragdefender", "trustrag", "radar")
 """Papers whose prompts a style can name."""
 
 
-@cache
-def _text_file(file: str) -> Mapping[str, Mapping[str, Any]]:
-    read: Mapping[str, Mapping[str, Any]] = yaml.safe_load(files("unpoison").joinpath("data", file).read_text("utf-8"))
-    return read
+_text_file = cache(read_data)
+"""A file of wordings by its name."""
 
 
 def wording(kind: str, name: str) -> Mapping[str, Any]:

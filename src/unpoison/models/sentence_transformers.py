@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from unpoison.errors import ModelError
 from unpoison.models.checkpoints import NamedModel, checkpoint_errors, from_disk, model_name
+from unpoison.utils.assets import check_published
 from unpoison.utils.checks import among, at_least
 from unpoison.utils.extras import require
-from unpoison.utils.graphs import check_published
 from unpoison.utils.plain_text import encodable
 
 __all__ = ["SentenceTransformerEncoder", "minilm"]

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from unpoison.errors import ModelError, clip
 from unpoison.models.checkpoints import load_pretrained
+from unpoison.utils.assets import check_published, open_graph
 from unpoison.utils.extras import require
-from unpoison.utils.graphs import Workers, check_published, open_graph
 from unpoison.utils.plain_text import encodable
+from unpoison.utils.threads import Workers
 
 __all__ = [
     "Marks", "OnnxSpans", "SpanModel", "SpanSettings", "TokenWindow", "TorchSpans", "WindowCutter", "best_span",

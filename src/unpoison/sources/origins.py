@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import cache, lru_cache
 from hashlib import blake2b
-from importlib.resources import files
-from json import loads
 from typing import Any, NamedTuple, NoReturn
 
 from unpoison.errors import OptionError, clip
 from unpoison.sources.addresses import MAX_SOURCE_CHARS, Place, host_like, place_of, registrable, visible
+from unpoison.utils.assets import read_data
 
 __all__ = [
     "EMPTY", "MAX_ORIGIN_CHARS", "Metadata", "check_rule", "is_shared", "metadata_of", "origin_of", "place",
@@ -50,7 +49,7 @@ class _Tables(NamedTuple):
 @cache
 def _tables() -> _Tables:
     """The tables of `data/user_hosts.json`."""
-    read = loads((files("unpoison") / "data" / "user_hosts.json").read_text(encoding="utf-8"))
+    read = read_data("user_hosts.json")
     plain, cased = (frozenset(read[name].split()) for name in ("plain", "cased"))
     return _Tables(read["users"], plain, cased, read["archives"], frozenset(map(_host_of, read["users"])))
 

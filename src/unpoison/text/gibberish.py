@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from unpoison.text.analysis import groups
 from unpoison.text.languages import other_language
 from unpoison.text.pieces import Numbers, Tokens, hashes, tokens
-from unpoison.utils.graphs import data_folder
+from unpoison.utils.assets import array_folder
 
 __all__ = ["THRESHOLD", "WINDOW", "are_frequent", "gibberish", "gibberish_of", "network"]
 
@@ -110,7 +110,7 @@ def network() -> GibberishWeights:
     Raises:
         ModelError: Its file was changed.
     """
-    with np.load(data_folder() / "gibberish.npz", allow_pickle=False) as arrays:
+    with np.load(array_folder() / "gibberish.npz", allow_pickle=False) as arrays:
         return weights({name: arrays[name] for name in arrays.files})
 
 

@@ -11,12 +11,10 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-import yaml
-
 from unpoison.text.tokens import word_list
+from unpoison.utils.assets import read_data
 
 __all__ = [
     "FUNCTION_WORDS", "HAN", "LANGUAGES", "duration_unit", "fold", "mentions", "other_language", "phrases", "pieces",
@@ -186,7 +184,7 @@ def _words(rows: Any) -> set[str]:
 
 @cache
 def _data() -> Mapping[str, Any]:
-    read: Mapping[str, Any] = yaml.safe_load(files("unpoison").joinpath("data", "values.yaml").read_text("utf-8"))
+    read: Mapping[str, Any] = read_data("values.yaml")
     return read
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Literal, NamedTuple, TypeAlias
-
-import yaml
 
 from unpoison.text.languages import HAN, duration_unit
 from unpoison.text.sentences import STOP_WORDS, split, stem
 from unpoison.text.tokens import word_list, word_set
+from unpoison.utils.assets import read_data
 
 __all__ = ["MAX_QUESTION_CHARS", "AnswerType", "Kind", "ParsedQuestion", "Wanted", "read_question", "wanted"]
 
@@ -164,7 +162,7 @@ _HOW_MANY = re.compile(
 @cache
 def _asked(table: str) -> tuple[tuple[Kind, re.Pattern[str]], ...]:
     """The kinds of a table of `data/questions.yaml`, each with the pattern of questions that ask for it."""
-    tables = yaml.safe_load((files("unpoison") / "data" / "questions.yaml").read_text("utf-8"))
+    tables = read_data("questions.yaml")
     form = r"(?<!\w)(?:{})(?!\w)" if table == "spaced" else "{}"
     return tuple((kind, re.compile(form.format("|".join(words)))) for kind, words in tables[table].items())
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-import yaml
+from unpoison.utils.assets import read_data
 
 __all__ = ["ReasoningFilter", "informative", "without_reasoning"]
 
@@ -136,7 +135,7 @@ class _Words(NamedTuple):
 
 @cache
 def _words() -> _Words:
-    read: dict[str, Any] = yaml.safe_load(files("unpoison").joinpath("data", "refusals.yaml").read_text("utf-8"))
+    read: dict[str, Any] = read_data("refusals.yaml")
     parts, languages = read["parts"], read["languages"].values()
 
     def joined(kind: str) -> re.Pattern[str]:

@@ -15,7 +15,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,8 @@ import Stemmer
 from numpy.typing import NDArray
 from rapidfuzz.distance import LCSseq
 from rapidfuzz.process import cdist
+
+from unpoison.utils.assets import read_data
 
 __all__ = [
     "ENGLISH_33", "ENGLISH_318", "READ_WORD", "UNSPACED", "Token", "arabic", "fold_text", "lower_text", "nltk_stems",
@@ -39,8 +40,8 @@ def word_set(words: str) -> frozenset[str]:
 @cache
 def _lists() -> dict[str, frozenset[str]]:
     """The lists of `data/words.txt` by name."""
-    text = (files("unpoison") / "data" / "words.txt").read_text("utf-8")
-    _, *parts = re.split(r"^\[(\w+)\]$", re.sub(r"^#.*", "", text, flags=re.MULTILINE), flags=re.MULTILINE)
+    text = re.sub(r"^#.*", "", read_data("words.txt"), flags=re.MULTILINE)
+    _, *parts = re.split(r"^\[(\w+)\]$", text, flags=re.MULTILINE)
     return dict(zip(parts[::2], map(word_set, parts[1::2])))
 
 

@@ -1,10 +1,11 @@
-"""Blocking calls on threads: an ordered parallel map, and calls that can be abandoned."""
+"""Blocking calls on threads: an ordered parallel map, the runs of a model, and calls that can be abandoned."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from threading import Event, Thread
@@ -12,7 +13,9 @@ from typing import TypeVar
 
 from unpoison.errors import DeadlineError
 
-__all__ = ["STOP", "check_stopped", "on_thread", "parallel_map", "settle", "start_thread", "wait_for"]
+__all__ = [
+    "STOP", "Workers", "check_stopped", "cores", "on_thread", "parallel_map", "settle", "start_thread", "wait_for",
+]  # fmt: skip
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -64,6 +67,41 @@ def parallel_map(
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+MAX_WORKERS = 8
+"""Threads of one model, at most."""
+
+
+class Workers:
+    """Threads for the runs of one graph, started when two runs are due at once; those of a parent process are left."""
+
+    def __init__(self, name: str, threads: int | None = None) -> None:
+        self._name, self._threads = name, threads or min(cores(), MAX_WORKERS)
+        self._pools: dict[int, ThreadPoolExecutor] = {}
+
+    def map(self, run: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """The results, in order.
+
+        Raises:
+            DeadlineError: The caller no longer waits.
+        """
+        stop = STOP.get()
+
+        def checked(item: S) -> T:
+            check_stopped(stop)
+            return run(item)
+
+        if len(items) < 2 or self._threads == 1:
+            return [checked(item) for item in items]
+        if self._pools.get(os.getpid()) is None:
+            self._pools = {os.getpid(): ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)}
+        return list(self._pools[os.getpid()].map(checked, items))
 
 
 def start_thread(work: Callable[[], T]) -> Future[T]:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from unpoison.defenses.guard.features import QuestionTerms, Style, TextWords, beside, products, ranges, words_of_form
 from unpoison.text.analysis import Words, each, words_of
+from unpoison.utils.assets import array_folder
 from unpoison.utils.checks import within
-from unpoison.utils.graphs import data_folder
 
 __all__ = ["MIN_STYLE", "MIN_STYLE_TOKENS", "Crafted", "Judgement", "invention_odds", "neighbor_features"]
 
@@ -129,7 +129,7 @@ class Crafted:
         Raises:
             ModelError: Their file was changed.
         """
-        raw = (data_folder() / "crafted.npz").read_bytes()
+        raw = (array_folder() / "crafted.npz").read_bytes()
         with np.load(BytesIO(raw), allow_pickle=False) as data:
             return cls.of({**data, "calibration": blake2b(raw, digest_size=6).hexdigest()})
 

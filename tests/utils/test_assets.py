@@ -1,4 +1,4 @@
-"""Graphs are opened without a word to anybody, and run on a few threads."""
+"""Files are read by what they are, changed ones are refused, and graphs are opened without a word to anybody."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, current_thread
 
 import pytest
 
 from unpoison.defenses.guard.crafted import Crafted
-from unpoison.errors import DeadlineError, ModelError
+from unpoison.errors import ModelError
 from unpoison.text.gibberish import network
-from unpoison.utils import graphs
-from unpoison.utils.graphs import MAX_WORKERS, PUBLISHED, Workers, data_folder
-from unpoison.utils.threads import STOP
+from unpoison.utils import assets
+from unpoison.utils.assets import DATA, PUBLISHED, array_folder, read_data
 
 OPENS = """
 import time
 from onnx import TensorProto, helper
 from pathlib import Path
-from unpoison.utils.graphs import open_graph
+from unpoison.utils.assets import open_graph
 put = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "ab"]
 graph = helper.make_graph([helper.make_node("Identity", ["a"], ["b"])], "g", put[:1], put[1:])
 made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
@@ -56,35 +54,14 @@ def test_opening_a_graph_tells_nobody(tmp_path: Path) -> None:
         assert "AF_INET" not in calls.read_text(encoding="utf-8")
 
 
-def test_runs_are_in_order_on_few_threads() -> None:
-    workers = Workers("some-workers", 3)
-    assert workers.map(lambda number: 2 * number, range(20)) == list(range(0, 40, 2))
-    names = set(workers.map(lambda _: current_thread().name, range(20)))
-    assert 1 <= len(names) <= 3
-    assert all(name.startswith("some-workers") for name in names)
-    assert Workers("w").map(lambda _: current_thread(), [1]) == [current_thread()]
-    assert MAX_WORKERS <= 8
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_runs_that_nobody_waits_for_are_not_started(threads: int) -> None:
-    stop, begun = Event(), list[int]()
-
-    def run(item: int) -> None:
-        begun.append(item)
-        stop.set()
-
-    token = STOP.set(stop)
-    try:
-        with pytest.raises(DeadlineError):
-            Workers("test", threads).map(run, range(100))
-    finally:
-        STOP.reset(token)
-    assert len(begun) <= threads
+def test_a_table_is_read_by_its_suffix() -> None:
+    assert read_data("questions.yaml")["spaced"]
+    assert read_data("demands.json")["verbs"]
+    assert read_data("words.txt").startswith("#")
 
 
 def test_every_array_of_the_package_has_a_published_hash() -> None:
-    assert {path.name for path in data_folder().glob("*.npz")} == set(PUBLISHED)
+    assert {path.name for path in DATA.glob("*.npz")} == set(PUBLISHED)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -93,12 +70,12 @@ def test_a_changed_byte_of_the_core_is_an_error(
     load: Callable[[], object], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "unpoison"
-    shutil.copytree(data_folder(), package / "data", ignore=shutil.ignore_patterns("injection_model"))
+    shutil.copytree(DATA, package / "data", ignore=shutil.ignore_patterns("injection_model"))
     content = bytearray((package / "data" / name).read_bytes())
     content[len(content) // 2] ^= 1
     (package / "data" / name).write_bytes(content)
-    monkeypatch.setattr(graphs, "__file__", str(package / "utils" / "graphs.py"))
-    caches = (data_folder, network, Crafted.load)
+    monkeypatch.setattr(assets, "DATA", package / "data")
+    caches = (array_folder, network, Crafted.load)
     for one in caches:
         one.cache_clear()  # type: ignore[attr-defined]
     try:

@@ -1,28 +1,33 @@
-"""Graphs of ONNX and the files beside them: opened in one place, verified, one thread for each run."""
+"""Files beside the code: tables and arrays of this package, graphs of ONNX; read, verified and opened in one place."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import json
+from collections.abc import Mapping
 from functools import cache
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from unpoison.errors import ModelError, clip
 from unpoison.utils.extras import require
-from unpoison.utils.threads import STOP, check_stopped
 
-__all__ = ["Workers", "check_published", "cores", "data_folder", "open_graph"]
+__all__ = ["DATA", "array_folder", "check_published", "open_graph", "read_data"]
 
-T = TypeVar("T")
-R = TypeVar("R")
+DATA = Path(__file__).parents[1] / "data"
+"""The folder `unpoison/data`."""
 
-MAX_WORKERS = 8
-"""Threads of one model, at most."""
+
+def read_data(name: str) -> Any:
+    """A file of `DATA`: the values of a `.yaml` or `.json`, the text of any other."""
+    text = (DATA / name).read_text(encoding="utf-8")
+    if name.endswith(".yaml"):
+        import yaml  # here: the papers' methods need none
+
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  both are safe
+    return json.loads(text) if name.endswith(".json") else text
 
 
 def check_published(folder: Path, hashes: Mapping[str, str], name: str) -> None:
@@ -54,15 +59,14 @@ PUBLISHED = {
 
 
 @cache
-def data_folder() -> Path:
-    """The folder `unpoison/data`; its arrays are verified once, in about a millisecond.
+def array_folder() -> Path:
+    """`DATA`, with its arrays verified once, in about a millisecond.
 
     Raises:
         ModelError: One is missing, truncated or changed.
     """
-    folder = Path(__file__).parents[1] / "data"
-    check_published(folder, PUBLISHED, "unpoison")
-    return folder
+    check_published(DATA, PUBLISHED, "unpoison")
+    return DATA
 
 
 def open_graph(folder: Path, name: str) -> tuple[Any, dict[str, type[np.signedinteger[Any]]], list[str]]:
@@ -108,34 +112,3 @@ _ELSEWHERE = b"\n\x08location"
 
 def _unusable(name: str, error: Exception) -> ModelError:
     return ModelError(f"cannot load {name} ({clip(' '.join(str(error).split()), 200)}); export the model again")
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Workers:
-    """Threads for the runs of one graph, started when two runs are due at once; those of a parent process are left."""
-
-    def __init__(self, name: str, threads: int | None = None) -> None:
-        self._name, self._threads = name, threads or min(cores(), MAX_WORKERS)
-        self._pools: dict[int, ThreadPoolExecutor] = {}
-
-    def map(self, run: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """The results, in order.
-
-        Raises:
-            DeadlineError: The caller no longer waits.
-        """
-        stop = STOP.get()
-
-        def checked(item: T) -> R:
-            check_stopped(stop)
-            return run(item)
-
-        if len(items) < 2 or self._threads == 1:
-            return [checked(item) for item in items]
-        if self._pools.get(os.getpid()) is None:
-            self._pools = {os.getpid(): ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)}
-        return list(self._pools[os.getpid()].map(checked, items))
