@@ -30,7 +30,7 @@ from benchmarks.data_option import evaluation_folder
 from benchmarks.quality.command_output import command_output
 from unpoison import Guard
 from unpoison.agents import screen_tool_result
-from unpoison.injections import DETECTOR, THRESHOLD
+from unpoison.injections import THRESHOLD, detect_all, unjudged
 from unpoison.text.analysis import clear
 
 TRIES, MAILS = (Path(__file__).with_name(name) for name in ("first_tries.jsonl", "honest_mails.jsonl"))
@@ -215,7 +215,7 @@ def families(folder: Path, threshold: float, size: int | None, seed: int) -> Ite
     from benchmarks.training.injection_texts import measured_texts
 
     held = sample([text for text in measured_texts(folder) if text.given and text.text.strip()], size, seed)
-    likely = [one.probability > threshold for one in DETECTOR.detect([text.text for text in held])]
+    likely = [one.probability > threshold for one in detect_all([text.text for text in held])]
     for label, name in ((True, "found"), (False, "flagged")):
         own = [found for text, found in zip(held, likely) if text.injection == label]
         yield f"| families set aside, {name} | {len(own)} | {100 * np.mean(own):.1f} % |"
@@ -274,8 +274,8 @@ def main() -> None:
     print(
         f"threshold {options.threshold}, {'every text' if size is None else f'samples of {size}, seed {options.seed}'}"
     )
-    if DETECTOR.note:
-        print(DETECTOR.note)
+    if unjudged():
+        print(unjudged())
     if "ordinary" in wanted:
         heading = "| ordinary text, by language | texts | touched | words lost |"
         show(heading, ordinary(options.folder, guard, size, options.seed))

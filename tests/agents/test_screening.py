@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -242,16 +241,11 @@ def test_pieces_are_read_together_up_to_a_size(monkeypatch: pytest.MonkeyPatch) 
 def test_no_text_of_a_split_injection_without_a_place_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A detector may say that texts are an injection together, and not where it stands."""
 
-    class Together:
-        note = ""
+    def together(text: str) -> Detection:
+        return Detection(text, 0.99 if "first" in text and "second" in text else 0.0)
 
-        def __call__(self, text: str) -> Detection:
-            return Detection(text, 0.99 if "first" in text and "second" in text else 0.0)
-
-        def detect(self, texts: Sequence[str]) -> list[Detection]:
-            return [Detection(text, 0.0) for text in texts]
-
-    monkeypatch.setattr(screening, "DETECTOR", Together())
+    monkeypatch.setattr(screening, "detect", together)
+    monkeypatch.setattr(screening, "detect_all", lambda texts: [Detection(text, 0.0) for text in texts])
     screened = screen_tool_result("page", {"a": "the first half", "b": "the second half"})
     assert (screened.outcome, screened.reason.code) == ("redacted", "tool.split")
     assert "half" not in str(screened.value)

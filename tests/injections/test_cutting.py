@@ -17,7 +17,7 @@ from unpoison import Guard
 from unpoison.agents import screen_tool_result
 from unpoison.core.passages import Passage
 from unpoison.core.verdicts import Action, Span, merge_spans
-from unpoison.injections import DETECTOR, model
+from unpoison.injections import detect, detect_all, model
 from unpoison.injections.cutting import (
     WithoutInjections,
     _injections_above,
@@ -188,7 +188,7 @@ def test_nothing_that_is_kept_is_the_mark_alone() -> None:
     for flagging in ({}, {"crafted": "flag", "gibberish": "flag", "hidden": "flag"}):
         screening = Guard(**flagging).screen("4711 event with mark", texts)  # type: ignore[arg-type]
         assert all(text.replace("[removed]", "").strip() for text in screening.texts)
-    assert DETECTOR(ORDER).probability > 0.9
+    assert detect(ORDER).probability > 0.9
 
 
 @pytest.mark.parametrize(("words", "kept"), [(50, True), (49, False)])
@@ -209,7 +209,7 @@ def test_a_question_that_only_asks_is_one_from_the_strong_probability(probabilit
 def cut(text: str, threshold: float = 0.5, value: bool = False) -> WithoutInjections:
     passage = Passage(text)
     found, _ = run(
-        without_injections(passage, DETECTOR.detect([passage.reading])[0], threshold=threshold, value=value), Models()
+        without_injections(passage, detect_all([passage.reading])[0], threshold=threshold, value=value), Models()
     )
     return found
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
-from unpoison.injections.detector import DETECTOR
+from unpoison.injections.detector import detect
 from unpoison.injections.reading import WALL, TextVariant, variants
 from unpoison.text.canonical import canonical
 
@@ -160,7 +160,7 @@ def test_an_order_of_the_grammar_glued_to_a_word_is_found_without_the_transforme
     text: str, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UNPOISON_INJECTION_MODEL", "off")
-    assert [one.start for one in DETECTOR(text).above(0.5)] == [text.index(order)]
+    assert [one.start for one in detect(text).above(0.5)] == [text.index(order)]
 
 
 def test_a_long_run_without_words_is_not_read() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unpoison.injections import DETECTOR
+from unpoison.injections import detect
 from unpoison.scan.documents import Document, units_of
 from unpoison.scan.signs import (
     CERTAIN,
@@ -29,7 +29,7 @@ def judged(texts: list[str], reference: list[bool] | None = None) -> Imperatives
     units = [unit for i, text in enumerate(texts) for unit in units_of(Document.of(text), i)]
     usual = np.array([True] * len(texts) if reference is None else reference, bool)
     owner = np.array([unit.document for unit in units], np.int32)
-    return imperative_signs(owner, [strengths(unit, DETECTOR(unit.text).worst) for unit in units], usual)
+    return imperative_signs(owner, [strengths(unit, detect(unit.text).worst) for unit in units], usual)
 
 
 def articles(count: int) -> list[str]:

@@ -18,7 +18,7 @@ from unpoison.agents.leaves import UNREAD, Leaf, Path, Skip, TooMuchError, put_t
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.core.codec import to_row
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.injections import DETECTOR, STRONG
+from unpoison.injections import STRONG, detect, detect_all, unjudged
 from unpoison.injections.detector import MAX_QUOTE_CHARS
 from unpoison.injections.reading import is_for_machines
 from unpoison.injections.redaction import (
@@ -189,7 +189,7 @@ def screen_tool_result(
     except TooMuchError as error:
         return _block(fresh, Reason.of("tool.too_much", what=str(error)))
     notes = [f"not looked into: the {leaf.kind} at {show_path(leaf.path)}" for leaf in files[:10]]
-    notes += [DETECTOR.note] if DETECTOR.note else []
+    notes += [unjudged()] if unjudged() else []
     removed = [] if unread or settings.action == "flag" else [leaf for leaf in files if leaf.file and leaf.file.unread]
     return replace(_decide(fresh, leaves, removed, settings), notes=tuple(notes))
 
@@ -250,7 +250,7 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
         for piece in ([text] if text in whole else (reading_of(text[start:end]) for start, end in parts_of(text)))
     ]
     for group in _groups(pieces):
-        for (i, _), detection in zip(group, DETECTOR.detect([text for _, text in group]), strict=True):
+        for (i, _), detection in zip(group, detect_all([text for _, text in group]), strict=True):
             own = detection.probability
             least = max(threshold, SPLIT) if leaves[i].key else threshold
             if own > least and (i not in found or own > found[i].probability):
@@ -260,7 +260,7 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
         found.update(_split(uncertain, max(threshold, SPLIT)))
     alone = {i: leaf for i, leaf in enumerate(leaves) if i not in found and len(leaf.text) <= MAX_NAMED_CHARS}
     named = {i: f"{leaf.name}: {leaf.text}" for i, leaf in alone.items() if is_for_machines(leaf.name)}
-    for i, detection in zip(named, DETECTOR.detect(list(named.values())), strict=True):
+    for i, detection in zip(named, detect_all(list(named.values())), strict=True):
         if detection.probability > max(threshold, STRONG):  # "llm_directive: ..." is an order by its key
             reason = Reason.of(PROMPT_INJECTION, quote=quotable(detection.worst.quote, MAX_QUOTE_CHARS))
             found[i] = _Found(detection.probability, reason, True)
@@ -308,7 +308,7 @@ def _split(texts: Sequence[tuple[int, str]], threshold: float, between: str = "\
     found, split = dict[int, _Found](), None
     for _ in range(MAX_SPLITS if len(texts) > 1 else 0):
         left = [(i, text) for i, text in texts if i not in found]
-        worst = DETECTOR(between.join(text for _, text in left)).worst
+        worst = detect(between.join(text for _, text in left)).worst
         if worst.probability < threshold:
             return found
         split = _Found(worst.probability, Reason.of("tool.split"), True)

@@ -21,7 +21,16 @@ from unpoison.injections.blocks import (
     region_to_cut,
     value_end,
 )
-from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS, STRONG, THRESHOLD, Detect, Detection, Injection
+from unpoison.injections.detector import (
+    MAX_QUOTE_CHARS,
+    STRONG,
+    THRESHOLD,
+    Detect,
+    Detection,
+    Injection,
+    detect_all,
+    detect_flow,
+)
 from unpoison.injections.imperatives import ORDERS, find_imperatives
 from unpoison.text.sentences import around
 
@@ -133,7 +142,7 @@ def _spans(passage: Passage, cuts: Sequence[Cut], before: Sequence[Span] = ()) -
 def without_injections(
     passage: Passage,
     detection: Detection,
-    detect: Detect = DETECTOR.flow,
+    detect: Detect = detect_flow,
     threshold: float = THRESHOLD,
     value: bool = False,
 ) -> Flow[WithoutInjections]:
@@ -208,7 +217,7 @@ def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:
 def harmless(passage: Passage) -> bool:
     """Whether a rest has enough words and holds no injection, with and without the marks of the cuts."""
     return _says_something(passage) and all(
-        one.probability <= RESIDUE for one in DETECTOR.detect([passage.reading, passage.shown])
+        one.probability <= RESIDUE for one in detect_all([passage.reading, passage.shown])
     )
 
 
@@ -244,7 +253,7 @@ class Injections(NamedTuple):
 
 
 def injections_in(
-    passages: Sequence[Passage], policy: Action, detect: Detect = DETECTOR.flow, threshold: float = THRESHOLD
+    passages: Sequence[Passage], policy: Action, detect: Detect = detect_flow, threshold: float = THRESHOLD
 ) -> Flow[Injections]:
     """Detect each passage independently. O(n log n) time in the length of the texts.
 

@@ -1,4 +1,4 @@
-"""Entry point: `Detector`, which returns the probability that a text holds a prompt injection, and where it stands.
+"""Entry point: `detect`, which returns the probability that a text holds a prompt injection, and where it stands.
 
 A grammar finds certain signs (`injections.signs`), a transformer everything else (`injections.model`). Without the
 libraries of the transformer only signs are found, and every detection notes this.
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from unpoison.models.requests import Flow
 
 __all__ = [
-    "CERTAIN", "DETECTOR", "FLOOR", "MAX_QUOTE_CHARS", "STRONG", "THRESHOLD", "UNJUDGED", "Detect", "Detection",
-    "Detector", "Injection", "Stretch",
+    "CERTAIN", "FLOOR", "MAX_QUOTE_CHARS", "STRONG", "THRESHOLD", "UNJUDGED", "Detect", "Detection", "Injection",
+    "Stretch", "detect", "detect_all", "detect_flow", "unjudged",
 ]  # fmt: skip
 
 Detect: TypeAlias = "Callable[[Sequence[str]], Flow[list[Detection]]]"
-"""A detector as a flow: `Detector.flow`, or a classifier whose calls the driver makes (`screener.classifier`)."""
+"""A detector as a flow: `detect_flow`, or a classifier whose calls the driver makes (`screener.classifier`)."""
 
 THRESHOLD = 0.1
 """The probability above which a stretch is an injection; the option `prompt_injection_threshold` overrides it."""
@@ -125,39 +125,31 @@ class Detection:
         return 200 + 150 * len(self.stretches)
 
 
-class Detector:
-    """Detects prompt injections. Thread-safe; results are cached by text.
+def detect_all(texts: Sequence[str], /) -> list[Detection]:
+    """Detect prompt injections in k canonical texts, each by itself; results are cached by text. Thread-safe.
 
-    A detection depends on its text alone, not on the others.
+    O(n) time for n characters; ten passages of 100 words without an injection take 20 to 150 ms.
+
+    Raises:
+        ModelError: The files of the model were cut or changed.
     """
-
-    def detect(self, texts: Sequence[str], /) -> list[Detection]:
-        """Detect injections in k canonical texts.
-
-        O(n) time for n characters; ten passages of 100 words without an injection take 20 to 150 ms.
-
-        Raises:
-            ModelError: The files of the model were cut or changed.
-        """
-        return each(texts, _detect_signs if self.note else _detect)
-
-    @property
-    def note(self) -> str:
-        """What this detector cannot judge, as one sentence; "" if it judges everything."""
-        return UNJUDGED if model.shipped_model() is None else ""
-
-    def __call__(self, text: str, /) -> Detection:
-        """The detection in one text."""
-        return self.detect([text])[0]
-
-    def flow(self, texts: Sequence[str], /) -> Generator[Any, Any, list[Detection]]:
-        """`detect` as a flow without requests; the driver runs it on a thread, beside the event loop."""
-        yield from ()
-        return self.detect(texts)
+    return each(texts, _detect_signs if unjudged() else _detect)
 
 
-DETECTOR = Detector()
-"""The shared instance."""
+def detect(text: str, /) -> Detection:
+    """`detect_all` for one text."""
+    return detect_all([text])[0]
+
+
+def detect_flow(texts: Sequence[str], /) -> Generator[Any, Any, list[Detection]]:
+    """`detect_all` as a flow without requests; the driver runs it on a thread, beside the event loop."""
+    yield from ()
+    return detect_all(texts)
+
+
+def unjudged() -> str:
+    """What is not judged on this machine, as one sentence; "" if everything is."""
+    return UNJUDGED if model.shipped_model() is None else ""
 
 
 def _detect(texts: Sequence[str]) -> list[Detection]:

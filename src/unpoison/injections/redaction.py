@@ -13,7 +13,7 @@ from unpoison.core.passages import Passage
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.verdicts import Span
 from unpoison.injections.cutting import injection_spans, without_injections
-from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS
+from unpoison.injections.detector import MAX_QUOTE_CHARS, detect
 from unpoison.text.alignment import Region, merge_regions
 from unpoison.text.canonical import MARK
 from unpoison.text.invisible import IGNORED, TAG
@@ -124,7 +124,7 @@ def redact(text: str, threshold: float, hidden: Sequence[RedactedPart] = ()) -> 
     """
     parts = [part for region in parts_of(text) for part in _injected_parts(text, region, threshold)]
     new = cut(text, parts, hidden)
-    if parts and any(DETECTOR(reading_of(new[start:end])).probability > threshold for start, end in parts_of(new)):
+    if parts and any(detect(reading_of(new[start:end])).probability > threshold for start, end in parts_of(new)):
         worst = max(parts, key=lambda part: part.probability)
         parts = [RedactedPart(0, len(text), worst.probability, worst.reason)]
         new = MARK
@@ -152,7 +152,7 @@ def cut(text: str, parts: Sequence[RedactedPart], hidden: Sequence[RedactedPart]
 
 def _injected_parts(text: str, region: Region, threshold: float) -> list[RedactedPart]:
     passage = Passage(text[region[0] : region[1]])
-    detection = DETECTOR(passage.reading)
+    detection = detect(passage.reading)
     if detection.probability <= threshold:
         return []
     worst = detection.worst

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unpoison.core.answers import Reply
-from unpoison.injections import DETECTOR, THRESHOLD
+from unpoison.injections import THRESHOLD, detect
 from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task
 from unpoison.text.questions import ParsedQuestion, read_question
@@ -32,7 +32,7 @@ CONSOLIDATED = 8
 
 def has_injection(text: str) -> bool:
     """Whether a text contains a prompt injection."""
-    return DETECTOR(text).probability > THRESHOLD
+    return detect(text).probability > THRESHOLD
 
 
 class ExtractiveReader:

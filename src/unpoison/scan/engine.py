@@ -20,7 +20,7 @@ from unpoison.defenses import load_defense
 from unpoison.defenses.guard.crafted import invention_odds
 from unpoison.defenses.guard.guard import Guard
 from unpoison.errors import InputError, UnpoisonError
-from unpoison.injections import DETECTOR, Injection
+from unpoison.injections import Injection, detect_all, unjudged
 from unpoison.injections.imperatives import Imperative
 from unpoison.io.output import Journal, each_row
 from unpoison.scan.documents import Unit
@@ -141,7 +141,7 @@ def score_units(units: Iterable[UnitTask], engine: Engine, progress: Callable[[i
 def _key(one: UnitTask, defense: str) -> str:
     """A hash of all that the scores of a unit depend on."""
     unit = one.unit
-    said = (__version__, DETECTOR.note, defense, unit.text, unit.body, unit.title, one.question, one.counted)
+    said = (__version__, unjudged(), defense, unit.text, unit.body, unit.title, one.question, one.counted)
     return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -154,7 +154,7 @@ def _scores_of(row: Sequence[Any]) -> UnitScores:
 
 def _score_chunk(defense: str, some: Sequence[UnitTask]) -> list[UnitScores]:
     texts = [one.unit.text for one in some]
-    found = iter(DETECTOR.detect([text for one, text in zip(some, texts) if one.counted]))
+    found = iter(detect_all([text for one, text in zip(some, texts) if one.counted]))
     injections = [next(found).worst if one.counted else Injection(0.0, "") for one in some]
     strength = [strengths(one.unit, worst) if one.counted else {} for one, worst in zip(some, injections)]
     judged = {i: one.question for i, one in enumerate(some) if one.question is not None}

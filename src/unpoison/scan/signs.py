@@ -341,7 +341,7 @@ def injection_suspicion(probability: NDArray[np.float64], documents: int) -> NDA
     counts from 0.5.
 
     Args:
-        probability: Probability that a unit contains an injection (`injections.Detector`).
+        probability: Probability that a unit contains an injection (`injections.detect`).
         documents: Number of documents that define what is usual.
     """
     least = CERTAIN if documents >= TOO_FEW else 0.5

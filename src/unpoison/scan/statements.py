@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.injections import DETECTOR, THRESHOLD
+from unpoison.injections import THRESHOLD, detect
 from unpoison.text.answer_forms import MAX_ANSWER_CHARS
 from unpoison.text.answers import relation
 from unpoison.text.canonical import canonical
@@ -153,7 +153,7 @@ class Suspect:
         """Whether its text can be behind the wrong answer; independent of any reply."""
         if self.right >= STATED and self.stated < STATED:
             return Stance.RIGHT
-        ordered = self.stated < HINT and DETECTOR(canonical(self.text).text).probability > THRESHOLD
+        ordered = self.stated < HINT and detect(canonical(self.text).text).probability > THRESHOLD
         return Stance.STATES if self.stated >= HINT or ordered else Stance.SILENT
 
     def to_dict(self) -> dict[str, Any]:

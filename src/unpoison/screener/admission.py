@@ -20,7 +20,7 @@ from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Action, Evidence, Span, Verdict, merge_spans
 from unpoison.injections.cutting import Injections, injections_in
-from unpoison.injections.detector import DETECTOR, MAX_QUOTE_CHARS, THRESHOLD, Detect
+from unpoison.injections.detector import MAX_QUOTE_CHARS, THRESHOLD, Detect, detect_flow
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
 from unpoison.sources.sources import Sources
@@ -43,7 +43,7 @@ def admit(
     trust_embeddings: bool = True,
     prompt_injection: Action = "keep",
     threshold: float = THRESHOLD,
-    detect: Detect = DETECTOR.flow,
+    detect: Detect = detect_flow,
     sources: Sources | None = None,
 ) -> Flow[Admitted]:
     """Validate a query and its passages, and select those that the defense reads.

@@ -16,7 +16,7 @@ from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.screenings import Screening
 from unpoison.errors import OptionError
-from unpoison.injections import DETECTOR
+from unpoison.injections.detector import detect_flow
 from unpoison.models.protocols import Models
 from unpoison.models.requests import Flow
 from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
@@ -134,7 +134,7 @@ class Screener:
             trust_embeddings=options.trust_embeddings,
             prompt_injection=options.prompt_injection,
             threshold=options.prompt_injection_threshold,
-            detect=DETECTOR.flow if models.injection is None else classify_texts,
+            detect=detect_flow if models.injection is None else classify_texts,
             sources=options.sources,
         )
 

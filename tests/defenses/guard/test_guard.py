@@ -15,7 +15,7 @@ from unpoison.defenses.guard import checks
 from unpoison.defenses.guard.checks import calibrate_threshold
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.errors import InputError, OptionError
-from unpoison.injections import Detector
+from unpoison.injections import detector
 from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading
 from unpoison.text import analysis, gibberish
@@ -165,7 +165,7 @@ def screenings(count: int) -> list[Screening]:
 WORK = {
     "gibberish": [(gibberish, "gibberish_of")],
     "crafted": [(Crafted, "judge"), (checks, "respell")],
-    "prompt_injection": [(Detector, "detect")],
+    "prompt_injection": [(detector, "detect_all")],
 }
 
 

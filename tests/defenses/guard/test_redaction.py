@@ -15,7 +15,7 @@ from unpoison import Grada, Guard, Passage, Rag
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Span
 from unpoison.defenses.guard.redaction import ROUNDS, Judged, Window, redact_passages, suspicious_spans
-from unpoison.injections import DETECTOR, STRONG, THRESHOLD, Detection
+from unpoison.injections import STRONG, THRESHOLD, Detection, detect
 from unpoison.injections.cutting import RESIDUE, WithoutInjections, without_injections
 from unpoison.models import ScriptedGenerator
 from unpoison.models.protocols import Models
@@ -275,15 +275,15 @@ def test_no_order_survives_however_it_is_planted(bits: list[str], form: str, pla
     """What is kept of a passage that gave an order gives none, also to who reads it again."""
     raw = " ".join([*bits[:place], form, *bits[place:]])
     passage = Passage(raw)
-    detection = DETECTOR(passage.reading)
+    detection = detect(passage.reading)
     if detection.probability <= THRESHOLD:
         return
     rest = without(passage, detection)
     assert rest.spans
     if rest.passage is not None:
         for text in (rest.passage.reading, rest.passage.shown, canonical(rest.passage.shown).text):
-            assert DETECTOR(text).probability <= RESIDUE
-        assert DETECTOR(Passage(rest.passage.shown, title="x").reading).probability <= THRESHOLD
+            assert detect(text).probability <= RESIDUE
+        assert detect(Passage(rest.passage.shown, title="x").reading).probability <= THRESHOLD
 
 
 @given(st.lists(BITS.map(" ".join), min_size=1, max_size=5))
@@ -292,7 +292,7 @@ def test_guard_redacts_anything(texts: list[str]) -> None:
     screening = Guard(action="redact").screen(QUERY, texts)
     assert len(screening.texts) == len(screening.kept_indices)
     for text in screening.texts:
-        left = DETECTOR(text).worst
+        left = detect(text).worst
         assert left.probability <= THRESHOLD or (left.probability < STRONG and left.quote.endswith("?"))
         assert canonical(text).text == text
     assert screening._repr_html_()
@@ -302,6 +302,6 @@ def test_guard_redacts_anything(texts: list[str]) -> None:
 def test_what_follows_an_order_in_its_paragraph_goes_with_it() -> None:
     honest = " ".join(TEXTS[:2])
     passage = Passage(f"{honest} {ORDER} This was approved last week. It closes at five.\n\n{TEXTS[2]}")
-    rest = without(passage, DETECTOR(passage.reading)).passage
+    rest = without(passage, detect(passage.reading)).passage
     assert rest is not None
     assert rest.reading.split() == f"{honest} {TEXTS[2]}".split()
