@@ -34,26 +34,20 @@ def test_worked_example_of_four_documents() -> None:
     assert to_query[:, 0] == pytest.approx([0.230146, 0.230146, 0.230146, 0], abs=1e-6)
 
 
-@pytest.mark.parametrize("statistics", ["single", "candidates"])
-def test_nothing_at_all(statistics) -> None:
-    assert bm25([], [], statistics=statistics).shape == (0, 0)
-    assert bm25([["a"]], [], statistics=statistics).shape == (1, 0)
-    assert bm25([], [["a"]], statistics=statistics).shape == (0, 1)
-    assert bm25([[]], [[], []], statistics=statistics).tolist() == [[0, 0]]
+def test_nothing_at_all() -> None:
+    assert bm25([], []).shape == (0, 0)
+    assert bm25([["a"]], []).shape == (1, 0)
+    assert bm25([], [["a"]]).shape == (0, 1)
+    assert bm25([[]], [[], []]).tolist() == [[0, 0]]
 
 
-def test_unknown_statistics_are_refused() -> None:
-    with pytest.raises(ValueError, match="statistics must be"):
-        bm25([], [], statistics="corpus")
-
-
-@given(token_lists, token_lists, st.sampled_from(["single", "candidates"]))
-def test_dense_and_sparse_agree(queries, documents, statistics) -> None:
-    dense = bm25(queries, documents, statistics=statistics)
+@given(token_lists, token_lists)
+def test_dense_and_sparse_agree(queries, documents) -> None:
+    dense = bm25(queries, documents)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "DENSE_CELLS", -1)
         patch.setattr(module, "BLOCK_CELLS", 3)
-        sparse = bm25(queries, documents, statistics=statistics)
+        sparse = bm25(queries, documents)
     np.testing.assert_allclose(sparse, dense, rtol=1e-12)
 
 
@@ -67,18 +61,8 @@ def test_documents_may_come_in_any_order(documents, random) -> None:
     assert (scores >= 0).all()
 
 
-def test_single_statistics_know_no_other_document() -> None:
+def test_a_document_is_scored_without_the_others() -> None:
     query, document = [["a", "b"]], ["a", "b", "b", "c"]
     alone = bm25(query, [document])
     beside = bm25(query, [["b"] * 50, document])
     assert alone[0, 0] == pytest.approx(beside[0, 1])
-
-
-def test_candidates_weigh_what_is_rare_and_how_long_a_text_is() -> None:
-    """Okapi: ln(1 + (n - m + .5) / (m + .5)) f / (f + k1 (1 - b + b l / mean))."""
-    documents = [["boat", "boat", "sail"], ["boat"], ["tide", "sail"]]
-    found = bm25([["boat", "tide", "tide"]], documents, statistics="candidates", k1=1.2, b=0.75)
-    boat, tide = np.log(1 + 1.5 / 2.5), np.log(1 + 2.5 / 1.5)
-    length = lambda words: 1.2 * (0.25 + 0.75 * words / 2)  # noqa: E731
-    expected = [boat * 2 / (2 + length(3)), boat / (1 + length(1)), 2 * tide / (1 + length(2))]
-    assert found[0] == pytest.approx(expected)

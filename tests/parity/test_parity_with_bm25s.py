@@ -34,16 +34,6 @@ def scores(queries: list[str], documents: list[str]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("queries", [TEXTS, QUESTIONS], ids=["passages", "questions"])
-def test_candidate_statistics(queries) -> None:
-    ours = bm25(
-        [words(text, ENGLISH_33) for text in queries],
-        [words(text, ENGLISH_33) for text in TEXTS],
-        statistics="candidates",
-    )
-    np.testing.assert_allclose(ours, scores(queries, TEXTS), rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("queries", [TEXTS, QUESTIONS], ids=["passages", "questions"])
 def test_single_statistics_are_an_index_per_passage(queries) -> None:
     ours = bm25([words(text, ENGLISH_33) for text in queries], [words(text, ENGLISH_33) for text in TEXTS])
     expected = np.concatenate([scores(queries, [text]) for text in TEXTS], axis=1)

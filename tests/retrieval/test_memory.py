@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from unpoison.algorithms.bm25 import bm25
 from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, ModelError, OptionError
@@ -31,13 +30,19 @@ DOCUMENTS = st.lists(st.lists(st.sampled_from("abcde"), max_size=8), max_size=8)
 
 
 @given(documents=DOCUMENTS, query=st.lists(st.sampled_from("abcdef"), max_size=6), k1=st.sampled_from([0.0, 0.9, 1.5]))
-def test_the_index_scores_as_the_kernel_does(documents, query, k1):
-    index = BM25Index(k1=k1)
+def test_the_index_scores_by_what_is_rare_and_how_long_a_text_is(documents, query, k1):
+    """Okapi: ln(1 + (n - m + .5) / (m + .5)) f / (f + k1 (1 - b + b l / mean))."""
+    index = BM25Index(k1=k1, b=0.75)
     for document in documents:
         index.add(document)
-    np.testing.assert_allclose(
-        index.scores(query), bm25([query], documents, statistics="candidates", k1=k1)[0], atol=1e-12
-    )
+    mean = max(sum(map(len, documents)) / max(len(documents), 1), 1.0)
+    for score, document in zip(index.scores(query), documents, strict=True):
+        expected = 0.0
+        for token in query:
+            holders, count = sum(token in other for other in documents), document.count(token)
+            rarity = np.log(1 + (len(documents) - holders + 0.5) / (holders + 0.5))
+            expected += rarity * count / (count + k1 * (0.25 + 0.75 * len(document) / mean)) if count else 0.0
+        assert score == pytest.approx(expected, abs=1e-12)
 
 
 def test_best_first_with_ids_and_scores_and_no_embeddings():

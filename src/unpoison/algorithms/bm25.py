@@ -1,11 +1,10 @@
-"""BM25 of every query against every document (method "lucene" of bm25s)."""
+"""BM25 of every query against every document, as GRADA's published calls of bm25s give it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
 from math import log
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,37 +18,26 @@ BLOCK_CELLS = 4_000_000
 """Maximum cells of the result that a sparse product computes at once."""
 
 
-def bm25(
-    queries: Sequence[Sequence[str]],
-    documents: Sequence[Sequence[str]],
-    *,
-    statistics: Literal["single", "candidates"] = "single",
-    k1: float = 1.5,
-    b: float = 0.75,
-) -> NDArray[np.float64]:
-    """BM25 score of each document for each query.
+SATURATION = 1.5
+"""The parameter k1 of bm25s."""
 
-    For each of its occurrences in the query, a token that occurs tf times in a document of length l adds
-    idf * tf / (tf + k1 * (1 - b + b * l / mean(l))); missing tokens add 0.
 
-    With "candidates", idf = ln(1 + (n - df + 0.5) / (df + 0.5)) and the mean length are taken over `documents`. With
-    "single", each document is an index of its own, as in GRADA's published calls of bm25s: then every idf is
-    ln(1 + 0.5 / 1.5) and every document has the mean length, so `b` has no effect.
+def bm25(queries: Sequence[Sequence[str]], documents: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+    """BM25 score of each document for each query, where each document is an index of its own.
+
+    For each of its occurrences in the query, a token that occurs tf times in a document adds
+    ln(1 + 0.5 / 1.5) * tf / (tf + `SATURATION`); missing tokens add 0. The idf is that of a single document, which also
+    has the mean length. `retrieval.memory.BM25Index` has the statistics of a collection.
 
     Args:
         queries: q token lists.
         documents: d token lists. Pass the same object twice to score documents against each other at half the work.
-        statistics: The source of document frequencies and the mean length.
-        k1: Saturation of the term frequency.
-        b: Strength of the length normalisation, in [0, 1].
 
     Returns:
         Shape (q, d), non-negative; not symmetric.
 
     Complexity: O(tokens + sum over terms of (queries with it) * (documents with it)) time.
     """
-    if statistics not in ("single", "candidates"):
-        raise ValueError(f"statistics must be 'single' or 'candidates', got {statistics!r}")
     vocabulary = {token: i for i, token in enumerate(dict.fromkeys(chain.from_iterable(documents)))}
     terms = np.array(list(map(vocabulary.__getitem__, chain.from_iterable(documents))), np.intp)
     lengths = np.array([len(document) for document in documents], np.intp)
@@ -64,13 +52,7 @@ def bm25(
             len(vocabulary),
         )
     document, term, frequency = counts
-    if statistics == "single":
-        weight = log(1 + 0.5 / 1.5) * frequency / (frequency + k1)
-    else:
-        containing = np.bincount(term, minlength=len(vocabulary))
-        rarity = np.log(1 + (len(documents) - containing + 0.5) / (containing + 0.5))
-        relative = lengths / max(lengths.mean(), 1.0) if len(documents) else lengths
-        weight = rarity[term] * frequency / (frequency + k1 * (1 - b + b * relative[document]))
+    weight = log(1 + 0.5 / 1.5) * frequency / (frequency + SATURATION)
     return _product(query_counts, (document, term, weight), (len(queries), len(documents), len(vocabulary)))
 
 

@@ -209,10 +209,9 @@ class Belief:
             if not isinstance(text, str):
                 raise InputError(f"belief.{name} must be a text, got {clip(text)}")
             object.__setattr__(self, name, _shorten(text, limit))
-        for name in ("support", "conflict"):
-            object.__setattr__(self, name, _share(name, getattr(self, name)))
-        for name in ("created", "updated"):
-            object.__setattr__(self, name, _moment(name, getattr(self, name)))
+        for name, most in (("support", 1), ("conflict", 1), ("created", 1e12), ("updated", 1e12)):
+            if most == 1 or getattr(self, name) is not None:
+                object.__setattr__(self, name, _number(name, getattr(self, name), most))
 
     @property
     def weights(self) -> Weights:
@@ -286,16 +285,8 @@ def _shorten(text: str, limit: int) -> str:
     return whole[: limit - len(CUT.encode())].decode("utf-8", "ignore").rstrip() + CUT
 
 
-def _share(name: str, value: Any) -> float:
+def _number(name: str, value: Any, most: float) -> float:
     try:
-        return float(within(f"belief.{name}", value, 0.0, 1.0))
+        return float(within(f"belief.{name}", value, 0.0, most, open_end=most > 1))
     except ValueError as error:
         raise InputError(str(error)) from None
-
-
-def _moment(name: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:
-        raise InputError(f"belief.{name} must be Unix seconds or None, got {clip(value)}")
-    return float(value)

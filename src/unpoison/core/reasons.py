@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError
-from functools import cache
+from functools import cache, cached_property
 from math import isfinite
 from string import Formatter
 from types import MappingProxyType
@@ -116,26 +116,15 @@ class Reason:
         ValueError: A sentence or code of another type, or parameters that JSON cannot hold.
     """
 
-    __slots__ = ("_given", "_parameters", "_sentence", "code")
-
     code: str
-    _sentence: str | None
     _given: Mapping[str, Any]
-    _parameters: Mapping[str, Any] | None
 
     def __init__(self, sentence: str, code: str = "", parameters: Mapping[str, Any] = NOTHING) -> None:
         if not isinstance(sentence, str) or not isinstance(code, str) or len(code) > MAX_CODE_CHARS:
             raise ValueError(f"a reason needs a sentence and a short code, got {clip((sentence, code))}")
         if not isinstance(parameters, Mapping):
             raise ValueError(f"a reason needs a mapping of parameters, got {clip(parameters)}")
-        self._hold(sentence, code, parameters)
-        self._set("_parameters", _frozen(parameters))
-
-    def _hold(self, sentence: str | None, code: str, given: Mapping[str, Any]) -> None:
-        for name, value in (("_sentence", sentence), ("code", code), ("_given", given), ("_parameters", None)):
-            self._set(name, value)
-
-    _set = object.__setattr__
+        vars(self).update(sentence=sentence, code=code, parameters=_frozen(parameters))
 
     @classmethod
     def of(cls, code: str, **parameters: Any) -> Self:
@@ -147,26 +136,22 @@ class Reason:
         if missing := _named_in(code) - parameters.keys():
             raise KeyError(min(missing))
         reason = cls.__new__(cls)
-        reason._hold(None, code, parameters)
+        vars(reason).update(code=code, _given=parameters)
         return reason
 
-    @property
+    @cached_property
     def sentence(self) -> str:
         """The sentence, in lower case, clauses included."""
-        if self._sentence is None:
-            clauses = "; ".join(map(str, self._given.get("clauses", ())))
-            shown = {name: value for name, value in self._given.items() if name != "clauses"}
-            shown |= {k: ", ".join(map(str, v)) for k, v in shown.items() if isinstance(v, (list, tuple))}
-            sentence = SENTENCES[self.code].format_map(shown)
-            self._set("_sentence", f"{sentence}: {clauses}" if clauses else sentence)
-        return self._sentence  # type: ignore[return-value]  # it was set
+        clauses = "; ".join(map(str, self._given.get("clauses", ())))
+        shown = {name: value for name, value in self._given.items() if name != "clauses"}
+        shown |= {k: ", ".join(map(str, v)) for k, v in shown.items() if isinstance(v, (list, tuple))}
+        sentence = SENTENCES[self.code].format_map(shown)
+        return f"{sentence}: {clauses}" if clauses else sentence
 
-    @property
+    @cached_property
     def parameters(self) -> Mapping[str, Any]:
         """Numbers, strings and tuples of them, read-only."""
-        if self._parameters is None:
-            self._set("_parameters", _frozen(self._given))
-        return self._parameters  # type: ignore[return-value]  # it was set
+        return _frozen(self._given)
 
     @property
     def codes(self) -> tuple[str, ...]:

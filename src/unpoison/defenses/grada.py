@@ -143,8 +143,8 @@ class Grada(Defense):
     def _by_bm25(self, query: str, texts: Sequence[str]) -> Similarities:
         """The mean of both directions between passages; passage against query only for the query."""
         tokens = [words(text, ENGLISH_33) for text in texts]
-        each_way = bm25(tokens, tokens, statistics="single")
-        to_query = bm25(tokens, [words(query, ENGLISH_33)], statistics="single")[:, 0]
+        each_way = bm25(tokens, tokens)
+        to_query = bm25(tokens, [words(query, ENGLISH_33)])[:, 0]
         return Similarities((each_way + each_way.T) / 2, to_query)
 
     def _edges(self, similar: Similarities) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,8 @@ class TorchClassifier(NamedModel):
         max_length: Maximum tokens of a pair, at most the model's own limit; the longer text is truncated first.
     """
 
-    KIND: ClassVar = "cross"
-    """The prefix of the model's name."""
-
     def __init__(self, path: str, device: str | None, batch_size: int, max_length: int) -> None:
-        self.name = f"{self.KIND}:{path}"
+        self.name = f"cross:{path}"
         for option, value in (("batch_size", batch_size), ("max_length", max_length)):
             at_least(option, value, 1)
         self._torch, self._batch_size = require("torch", "a cross-encoder"), batch_size
@@ -61,26 +58,12 @@ class TorchClassifier(NamedModel):
         with self._lock:
             return in_batches(pairs, self._batch_size, self._logits, self.name)
 
-    def embeddings(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """The last hidden state of the first token, shape (n, width)."""
-        if not pairs:
-            return np.zeros((0, self._model.config.hidden_size))
-        with self._lock:
-            return in_batches(pairs, self._batch_size, self._first_tokens, self.name)
-
     def _logits(self, pairs: list[Any]) -> NDArray[np.floating]:
-        return self._run(pairs).logits.float().cpu().numpy()  # type: ignore[no-any-return]
-
-    def _first_tokens(self, pairs: list[Any]) -> NDArray[np.floating]:
-        states = self._run(pairs, output_hidden_states=True).hidden_states
-        return states[-1][:, 0].float().cpu().numpy()  # type: ignore[no-any-return]
-
-    def _run(self, pairs: list[Any], **options: bool) -> Any:
         features = self._tokenizer(
             *map(list, zip(*pairs)), truncation=True, max_length=self._max_length, padding=True, return_tensors="pt"
         )
         with self._torch.inference_mode():
-            return self._model(**features.to(self.device), **options)
+            return self._model(**features.to(self.device)).logits.float().cpu().numpy()  # type: ignore[no-any-return]
 
 
 class CrossEncoderNLI(TorchClassifier):

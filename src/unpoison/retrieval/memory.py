@@ -47,7 +47,7 @@ Tokenize = Callable[[str], Sequence[str]]
 
 
 class BM25Index:
-    """An inverted index with the scores of `algorithms.bm25`.
+    """An inverted index with BM25 scores, by the statistics of its documents.
 
     Args:
         k1: Saturation of the term frequency.

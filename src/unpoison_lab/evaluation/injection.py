@@ -16,12 +16,11 @@ from random import Random
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unpoison.algorithms.bm25 import bm25
 from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.protocols import Encoder, TwoTowers
-from unpoison.text.tokens import ENGLISH_33, words
+from unpoison.retrieval.memory import BM25Index, english_words
 from unpoison_lab.attacks.base import PoisonText, with_question
 from unpoison_lab.evaluation.contexts import Candidate, Context, nearest, text_key
 from unpoison_lab.evaluation.examples import Example
@@ -167,9 +166,10 @@ def retrieve_corpus(
 
 def bm25_search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
     """BM25 with statistics of these passages alone, as in GRADA's code; `nearest` is for a whole corpus."""
-    documents = [words(passage.text, ENGLISH_33) for passage in passages]
-    scores = bm25([words(question, ENGLISH_33) for question in questions], documents, statistics="candidates")
-    return [best_first(of_question, count) for of_question in scores]
+    index = BM25Index()
+    for passage in passages:
+        index.add(english_words(passage.text))
+    return [best_first(index.scores(english_words(question)), count) for question in questions]
 
 
 def dense_search(encoder: Encoder) -> Search:
