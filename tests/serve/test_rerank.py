@@ -32,7 +32,7 @@ def test_cohere_v2(client: TestClient) -> None:
     assert reply == {
         "results": [{"index": 2, "relevance_score": 1.0}, {"index": 0, "relevance_score": 0.75}],
         "meta": {"api_version": {"version": "2"}},
-        "unpoison": DROPPED,
+        "unpoison": {**DROPPED, "ignored": ["max_tokens_per_doc"]},
     }
     first = client.post("/v2/rerank", json={**request, "return_documents": True}).json()["results"][0]
     assert first == {"index": 2, "document": {"text": "clean gamma"}, "relevance_score": 1.0}
@@ -49,7 +49,7 @@ def test_vllm(client: TestClient, path: str) -> None:
             {"index": 2, "document": {"text": "clean gamma"}, "relevance_score": 1.0},
             {"index": 0, "document": {"text": "clean alpha"}, "relevance_score": 0.75},
         ],
-        "unpoison": DROPPED,
+        "unpoison": {**DROPPED, "ignored": ["truncate_prompt_tokens"]},
     }
 
 
@@ -61,6 +61,30 @@ def test_jina(client: TestClient) -> None:
     assert reply["results"] == [{"index": 2, "document": {"text": "clean gamma"}, "relevance_score": 1.0}]
     bare = client.post("/v1/rerank", json={**request, "return_documents": False}).json()
     assert bare["results"] == [{"index": 2, "relevance_score": 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "meant"),
+    [
+        ("/v2/rerank", "topN", "top_n"),
+        ("/v1/rerank", "TOP-K", "top_k"),
+        ("/rerank", "returnDocuments", "return_documents"),
+        ("/rerank", " rank fields", "rank_fields"),
+    ],
+)
+def test_a_known_field_in_another_spelling_is_refused(client: TestClient, path: str, field: str, meant: str) -> None:
+    """It would have no effect, and `top_n` decides whether dropped documents are returned."""
+    assert f"write {meant}" in problem(client.post(path, json={**DOCUMENTS, field: 2}), 422)
+    assert "write return_text" in problem(client.post("/rerank", json={**TEXTS, "returnText": True}), 422)
+
+
+def test_other_fields_have_no_effect_and_are_listed(client: TestClient) -> None:
+    request = {"user": "u", "top_nn": 2, "x" * 5_000: 1, **DOCUMENTS}
+    reply = client.post("/v1/rerank", json=request).json()
+    assert pairs(reply["results"]) == EVERY
+    user, near, long = reply["unpoison"]["ignored"]
+    assert (user, near) == ("user", "top_nn")
+    assert len(long) < 200
 
 
 def test_voyage(client: TestClient) -> None:

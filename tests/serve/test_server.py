@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,8 @@ from unpoison.serve.server import HEAD, KEEP_ALIVE, ServerConnection
 
 def connection_class(most: int) -> type[ServerConnection]:
     """A class of connections with counts of its own."""
-    return type("Own", (ServerConnection,), {"most": most, "waiting": {}, "unread": {}})
+    own = {name: OrderedDict[Any, Any]() for name in ("waiting", "unread", "ahead")}
+    return type("Own", (ServerConnection,), {"most": most, **own})
 
 
 Talk = Callable[[int], Awaitable[Any]]
@@ -251,6 +253,36 @@ def test_replies_that_nobody_reads_take_bounded_memory(monkeypatch: pytest.Monke
     held, left = spoken_to(talk, opened=connection, app=large)
     assert 0 < held <= 3 * size
     assert 0 < left < 8
+
+
+def test_requests_that_are_sent_ahead_hold_up_no_other_connection() -> None:
+    """One of them is read in each turn of the loop, not one of each connection: of 2,500 few come before."""
+    served = list[str]()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        served.append(scope["path"])
+        await hello(scope, receive, send)
+
+    async def talk(port: int) -> list[str]:
+        flood = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+        for _, writer in flood:
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        while len(served) < 200:
+            await asyncio.sleep(0)
+        before = len(served)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b"hi")
+        between = served[before : served.index("/healthz")]
+        for flooding, _ in flood:
+            for _ in range(50):
+                await flooding.readuntil(b"hi")
+        for _, each in [*flood, (reader, writer)]:
+            each.close()
+        assert len(served) == 50 * 50 + 1  # all are answered
+        return between
+
+    assert len(spoken_to(talk, app=app)) < 25
 
 
 def test_a_connection_that_is_open_when_the_service_stops_gets_one_more_reply_that_says_so() -> None:

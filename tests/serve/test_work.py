@@ -76,7 +76,7 @@ def test_long_requests_hold_up_no_short_ones(held: Held, passages: list[Any]) ->
         work = Work(1)
         long = asyncio.create_task(work.screen(held, QUERY, as_passages(passages)))
         another = asyncio.create_task(work.screen(Marked(), QUERY, as_passages(passages)))
-        assert (await work.screen(Marked(), QUERY, PASSAGES)).screening.kept_indices == (2, 0)
+        assert (await work.screen(Marked(), QUERY, PASSAGES))[0].kept_indices == (2, 0)
         assert not long.done()
         assert not another.done()  # it waits behind the long one
         held.go.set()

@@ -18,7 +18,7 @@ from unpoison.injections import THRESHOLD
 from unpoison.sources.sources import Sources
 from unpoison.sources.trust import Level, trust
 from unpoison.utils.checks import among, within
-from unpoison.utils.files import write_file
+from unpoison.utils.files import read_small, write_file
 
 __all__ = ["DESCRIBING", "LockFile", "ToolPolicy", "ToolSettings", "identity_of", "look_of", "tool_hash"]
 
@@ -206,14 +206,13 @@ class LockFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.servers: dict[str, dict[str, str]] = {}
+        if not path.exists():
+            return
         try:
-            with path.open("rb") as file:
-                data = json.loads(file.read(MAX_LOCK_BYTES))
+            data = json.loads(read_small(path, MAX_LOCK_BYTES, "give the path of a lock file"))
             self.servers = {str(name): dict(own["tools"]) for name, own in data["servers"].items()}
             if data["version"] != LOCK_VERSION:
                 raise ValueError
-        except FileNotFoundError:
-            return
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InputError(
                 f"{clip(str(path))} is no lock file of this version; make one with 'unpoison mcp-proxy --approve'"

@@ -27,7 +27,8 @@ from unpoison.agents.mcp_proxy import ProxyBounds, log_to_stderr, run_proxy
 from unpoison.agents.mcp_servers import HttpServer, Server, StdioServer, list_tools
 from unpoison.agents.policy import LockFile, ToolPolicy, identity_of, tool_hash
 from unpoison.cli.options import SourcesFile, environment_of_caller, option
-from unpoison.errors import OptionError, clip
+from unpoison.errors import OptionError
+from unpoison.utils.checks import web_address
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import excerpt
 
@@ -68,8 +69,6 @@ def mcp_proxy(
     """Screen the results, resources and prompts of an MCP server, and check its tool descriptions."""
     if bool(command) == bool(url):
         raise OptionError("give the server's command behind --, or its --url; one of them")
-    if url and not url.startswith(("http://", "https://")):
-        raise OptionError(f"--url must begin with http:// or https://, got {clip(url)}")
     if header and not url:
         raise OptionError("--header is sent to --url; leave it out for a server that is a command")
     if approve_anyway and not approve:
@@ -79,7 +78,8 @@ def mcp_proxy(
     environment = environment_of_caller()
     server: Server
     if url:
-        server = HttpServer(url, max_message, dict(_header(entry, environment) for entry in header or []))
+        headers = dict(_header(entry, environment) for entry in header or [])
+        server = HttpServer(web_address("--url", url), max_message, headers)
     else:
         server = StdioServer(command or [], max_message, environment)
     identity = identity_of(url or command or [])

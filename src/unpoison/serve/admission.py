@@ -23,6 +23,7 @@ from starlette.types import Scope
 from unpoison.errors import InputError, OptionError
 from unpoison.serve.replies import Refusal
 from unpoison.serve.telemetry import LogRecord
+from unpoison.utils.files import read_small
 
 __all__ = ["Admission", "Keys", "digest", "too_large"]
 
@@ -65,13 +66,7 @@ class Keys:
         Raises:
             InputError: The file cannot be read, is too large, holds no key, or has an invalid line (its number).
         """
-        try:
-            with path.open("rb") as file:
-                content = file.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise InputError(f"the key file {path} cannot be read: {error.strerror}; give a file of hashes") from None
-        if len(content) > MAX_FILE_BYTES:
-            raise InputError(f"the key file {path} has more than {MAX_FILE_BYTES:,} bytes; remove old keys")
+        content = read_small(path, MAX_FILE_BYTES, "give a file with the SHA-256 of each key")
         names: dict[str, str] = {}
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
             if not line.strip() or line.lstrip().startswith("#"):

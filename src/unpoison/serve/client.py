@@ -86,12 +86,13 @@ class Client(Closing):
             message = "the service did not reply in time; raise timeout, or send fewer passages"
             raise DeadlineError(message, retryable=True) from None
         except self._sdk.TransportError as error:
-            raise _unreachable(error, self._http.base_url) from None
+            url, why = clip(str(self._http.base_url), 200), type(error).__name__
+            raise ModelError(f"{url} cannot be reached ({why}); see whether it runs there", retryable=True) from None
         if response.status_code != 200:
             raise _failure(response)
         try:
             return response.json()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _unreadable(error) from None
 
 
@@ -120,7 +121,7 @@ def _failure(response: Any) -> UnpoisonError:
     try:
         error = response.json()["error"]
         kind, says = str(error["type"]), f"it says: {clip(str(error['message']), 300)}"
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         kind, says = "", "check its address"
     status: int = response.status_code
     message = f"the service replied with {status}; {says}"
@@ -136,11 +137,6 @@ def _failure(response: Any) -> UnpoisonError:
     wait = headers.get("retry-after", "")
     after = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
     return ModelError(message, retryable=status in (429, 500, 502, 503), retry_after=after)
-
-
-def _unreachable(error: Exception, url: object) -> ModelError:
-    why = type(error).__name__
-    return ModelError(f"{clip(str(url), 200)} cannot be reached ({why}); see whether it runs there", retryable=True)
 
 
 def _unreadable(error: Exception) -> ModelError:

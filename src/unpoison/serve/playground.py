@@ -31,12 +31,10 @@ MAX_CARDS = 50
 
 ASSETS = {"page.css": "text/css", "playground.js": "text/javascript"}
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-
-HEADERS = {"Content-Security-Policy": POLICY}
+}
 
 router = APIRouter(include_in_schema=False, route_class=BodyRoute)
 

@@ -94,8 +94,6 @@ async def _refuse(request: Request, error: Exception) -> Json:
 async def _reject_malformed(request: Request, error: Exception) -> Json:
     assert isinstance(error, RequestValidationError)  # noqa: S101  it is installed for these
     first = min(error.errors(), key=lambda problem: len(problem["loc"]))
-    if first["type"] == "json_invalid":
-        return _log_failure(request, 400, *HTTP[400])
     return _log_failure(request, 422, "InputError", _sentence(first))
 
 

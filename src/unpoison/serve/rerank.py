@@ -27,6 +27,7 @@ from unpoison.serve.reading import BodyRoute
 from unpoison.serve.replies import Json
 from unpoison.serve.schemas import DocumentsRequest, PassageIn, TextsRequest
 from unpoison.serve.screening_service import OnPoison, ScreeningService, ServiceOfRequest
+from unpoison.utils.plain_text import plain
 
 __all__ = ["PATHS", "rank_documents", "router"]
 
@@ -77,13 +78,16 @@ def rank_documents(
     return ranking[: top or None]
 
 
-def _dialect(value: Any) -> str:
+def _dialect(value: Any) -> str | None:
     texts = isinstance(value, TextsRequest) or (isinstance(value, dict) and "texts" in value)
-    return "<texts>" if texts else "<documents>"
+    return None if texts and "documents" in value else "<texts>" if texts else "<documents>"
 
 
 Either = Annotated[
-    Annotated[DocumentsRequest, Tag("<documents>")] | Annotated[TextsRequest, Tag("<texts>")], Discriminator(_dialect)
+    Annotated[DocumentsRequest, Tag("<documents>")] | Annotated[TextsRequest, Tag("<texts>")],
+    Discriminator(
+        _dialect, custom_error_type="dialect", custom_error_message="Input should have texts or documents, not both"
+    ),
 ]
 
 
@@ -149,12 +153,12 @@ async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOf
 
 
 class _Found(NamedTuple):
-    """The redacted texts, their ranking, and the dropped positions."""
+    """The redacted texts, their ranking, and the dropped positions and ignored fields."""
 
     model: str
     texts: list[str]
     ranking: Ranking
-    rest: dict[str, list[int]]
+    rest: dict[str, list[Any]]
 
     def results(self, *, with_documents: bool) -> list[dict[str, Any]]:
         shown = {i: {"document": {"text": self.texts[i]}} for i, _ in self.ranking} if with_documents else {}
@@ -187,7 +191,8 @@ def _find(
     read = {index for index, score in ranking if score}
     verdicts = () if screening is None else screening.verdicts
     dropped = [one.index for one in verdicts if one.index not in read and (not one.kept or one.cuts)]
-    return _Found(model, texts, ranking, {"dropped": dropped})
+    ignored = [plain(name[:80]) for name in body.model_extra or {}]
+    return _Found(model, texts, ranking, {"dropped": dropped, **({"ignored": ignored} if ignored else {})})
 
 
 def _read_fields(document: str | PassageIn, names: list[str]) -> str | PassageIn:

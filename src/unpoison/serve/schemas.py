@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,8 @@ from pydantic import (
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
+
+from unpoison.errors import clip
 
 __all__ = ["AnswerRequest", "DocumentsRequest", "PlayRequest", "ScreenRequest", "TextsRequest"]
 
@@ -189,12 +192,26 @@ class PlayRequest(ScreenRequest):
     )
 
 
-class DocumentsRequest(BaseModel):
+class RerankRequest(BaseModel):
+    """A rerank request. Clients send fields of their own, which have no effect, so others are not refused."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_spelled(cls, value: Any) -> Any:
+        """Refuse a field in another spelling, such as topN: the client believes that it has an effect."""
+        fields = {name.replace("_", ""): name for name in cls.model_fields}
+        for name in sorted(value.keys() - cls.model_fields.keys()) if isinstance(value, dict) else ():
+            if meant := fields.get(re.sub(r"[\W_]", "", name[:50]).lower()):
+                raise ValueError(f"the field {clip(name)} has no effect; write {meant}")
+        return value
+
+
+class DocumentsRequest(RerankRequest):
     """A rerank request as Cohere, Jina and vLLM write it. Fields about tokens and truncation have no effect."""
 
-    model_config = ConfigDict(
-        extra="allow", json_schema_extra={"examples": [{"model": "guard", "query": VASA, "documents": PASSAGES}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": VASA, "documents": PASSAGES, "top_n": 2}]})
 
     query: str
     documents: Passages
@@ -207,7 +224,7 @@ class DocumentsRequest(BaseModel):
     )
 
 
-class TextsRequest(BaseModel):
+class TextsRequest(RerankRequest):
     """A rerank request as text-embeddings-inference (TEI) reads it."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": VASA, "texts": PASSAGES}]})
@@ -216,10 +233,3 @@ class TextsRequest(BaseModel):
     texts: Annotated[list[str], Field(fail_fast=True)]
     return_text: Flag = False
     raw_scores: Flag = Field(False, description="No effect: scores are always in [0, 1].")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_dialect(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "documents" in value:
-            raise ValueError("the body has both texts (TEI) and documents (vLLM); send one of them")
-        return value

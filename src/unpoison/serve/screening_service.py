@@ -103,12 +103,12 @@ class ScreeningService:
 
     async def _run_defense(
         self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
-    ) -> tuple[Screening, list[Call]]:
+    ) -> tuple[Screening, tuple[Call, ...]]:
         read, shown = await self._read(request, query, passages)
-        found = await self.work.screen(defense, query, shown)
-        screening = await self.aside(request, partial(self._of_all, found.screening, read))
+        found, calls = await self.work.screen(defense, query, shown)
+        screening = await self.aside(request, partial(self._of_all, found, read))
         await defense.shell.aremember(screening)
-        return screening, list(found.calls)
+        return screening, calls
 
     async def rerank(
         self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]
@@ -149,9 +149,8 @@ class ScreeningService:
             read, shown = await self._read(request, query, passages)
             found = await defense.aanswer(query, shown)
             answer = await self.aside(request, partial(self._answer_of_all, found, read))
-            bare = Vanilla(generator=generator_of(defense), limits=defense.limits)
-            preview = Preview(answer.screening, answer, await bare.aanswer(query, shown))
-            calls = [*answer.calls, *(preview.undefended.calls if preview.undefended else ())]
+            bare = await Vanilla(generator=generator_of(defense), limits=defense.limits).aanswer(query, shown)
+            preview, calls = Preview(answer.screening, answer, bare), (*answer.calls, *bare.calls)
         else:
             screening, calls = await self._run_defense(request, defense, query, passages)
             preview = Preview(screening)
@@ -242,8 +241,7 @@ def query_of(body: ScreenRequest) -> Query:
 
 async def _service(request: Request) -> ScreeningService:
     """Asynchronous, because FastAPI runs other dependencies on a thread."""
-    service: ScreeningService = request.app.state.service
-    return service
+    return cast(ScreeningService, request.app.state.service)
 
 
 ServiceOfRequest = Annotated[ScreeningService, Depends(_service)]

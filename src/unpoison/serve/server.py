@@ -3,8 +3,9 @@
 Idle connections cannot block the service. Uvicorn closes connections that rest between two requests; `ServerConnection`
 closes those that never begin a request and those that do not finish a request's head. At the limit, the connection that
 has been idle for longest is closed for a new one, so `/healthz` is always answered. h11 bounds the size of a head.
-Unread replies take a bounded amount of memory. When the service stops, each open connection gets one more reply, which
-says `Connection: close`, so that no request is lost.
+Unread replies take a bounded amount of memory. Of the requests that clients send ahead of a reply (pipelining), one is
+read in each turn of the loop, of all connections together. When the service stops, each open connection gets one more
+reply, which says `Connection: close`, so that no request is lost.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -89,12 +91,14 @@ class ServerConnection(H11Protocol):
         most: Maximum number in this process.
         waiting: Connections without a complete request, oldest first.
         unread: Bytes of replies that are not read yet, oldest first.
+        ahead: Connections whose next request arrived before the last reply was sent, longest waiting first.
         draining: Whether the process stops.
     """
 
     most: ClassVar[int] = CONNECTIONS
-    waiting: ClassVar[dict[ServerConnection, None]] = {}
-    unread: ClassVar[dict[ServerConnection, int]] = {}
+    waiting: ClassVar[OrderedDict[ServerConnection, None]] = OrderedDict()
+    unread: ClassVar[OrderedDict[ServerConnection, int]] = OrderedDict()
+    ahead: ClassVar[OrderedDict[ServerConnection, None]] = OrderedDict()
     draining: ClassVar[bool] = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -107,9 +111,7 @@ class ServerConnection(H11Protocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(0)  # `pause_writing` is called for every byte that is not read
         if len(self.connections) > self.most and self.waiting:
-            longest = next(iter(self.waiting))
-            del self.waiting[longest]
-            longest.transport.abort()
+            self.waiting.popitem(last=False)[0].transport.abort()
         self._wait_for_head()
         if self.draining:
             self.shutdown()
@@ -121,17 +123,33 @@ class ServerConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.draining:
-            self._say_last()
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_waiting()
-        elif self._timer is None and not self.transport.is_closing():
+        if self.conn.their_state is h11.IDLE and self._timer is None and not self.transport.is_closing():
             self._wait_for_head()
 
+    def handle_events(self) -> None:
+        if self in self.ahead:
+            self.flow.pause_reading()
+            return
+        super().handle_events()
+        self._say_last()
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+
+    def _read_next(self) -> None:
+        """Read the next request of the connection that has waited longest with one."""
+        connection, _ = self.ahead.popitem(last=False)
+        if self.ahead:
+            self.loop.call_soon(self._read_next)
+        if not connection.transport.is_closing():
+            connection.flow.resume_reading()
+            connection.handle_events()
+
     def on_response_complete(self) -> None:
+        if self.conn.trailing_data[0]:
+            self.ahead[self] = None
+            if len(self.ahead) == 1:
+                self.loop.call_soon(self._read_next)
         super().on_response_complete()
-        if self.draining:
-            self._say_last()
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.waiting[self] = None
 
@@ -141,9 +159,7 @@ class ServerConnection(H11Protocol):
         if self._read_timer is None:
             self._read_timer = self.loop.call_later(UNREAD_TIME, self.transport.abort)
         while sum(self.unread.values()) > UNREAD:
-            longest = next(iter(self.unread))
-            del self.unread[longest]
-            longest.transport.abort()
+            self.unread.popitem(last=False)[0].transport.abort()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -157,14 +173,12 @@ class ServerConnection(H11Protocol):
 
     def shutdown(self) -> None:
         type(self).draining = True
-        if self.cycle is None or self.cycle.response_complete:
-            self.loop.call_later(DRAIN, self._end_if_idle)
-        else:
-            self._say_last()
+        self.loop.call_later(DRAIN, self._end_if_idle)
+        self._say_last()
 
     def _say_last(self) -> None:
-        """Let the reply to the current request say that it is the connection's last."""
-        if self.cycle is None or self.cycle.response_complete:
+        """When the process stops, let the reply to the current request say that it is the connection's last."""
+        if not self.draining or self.cycle is None or self.cycle.response_complete:
             return
         if self.cycle.response_started:
             self.cycle.keep_alive = False
@@ -199,8 +213,7 @@ def max_connections() -> int:
     except ImportError:  # Windows has no such limit
         return CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY or hard > CONNECTIONS + OTHER_FILES:
-        hard = CONNECTIONS + OTHER_FILES
+    hard = CONNECTIONS + OTHER_FILES if hard == resource.RLIM_INFINITY else min(hard, CONNECTIONS + OTHER_FILES)
     if 0 <= soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     return max(OTHER_FILES, min(CONNECTIONS, hard - OTHER_FILES))

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from platform import python_version
 from typing import Any
@@ -96,8 +96,6 @@ class Metrics:
 
 log = logging.getLogger("unpoison.service")
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
-
 
 class JsonLines(logging.Formatter):
     """One JSON object per line. Messages are reduced to plain text; our own have fields without texts."""
@@ -106,7 +104,7 @@ class JsonLines(logging.Formatter):
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = getattr(record, "fields", {})
         line = {"time": time, "level": record.levelname.lower(), "event": plain(record.getMessage()), **fields}
-        return _ENCODER.encode(line)
+        return json.dumps(line, ensure_ascii=False, default=str)
 
 
 @dataclass(slots=True)
@@ -142,8 +140,7 @@ class LogRecord:
     client: str | None = None
 
     def fields(self) -> dict[str, Any]:
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def log_to_stderr(level: str, *names: str) -> None:

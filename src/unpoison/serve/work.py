@@ -15,7 +15,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Thread
 from typing import Generic, TypeVar
@@ -46,14 +45,6 @@ MIN_CHARACTERS = 300
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")
 """The client of the current request: the name of its key, or its address."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenedWork:
-    """A screening and the model calls that it took."""
-
-    screening: Screening
-    calls: tuple[Call, ...]
 
 
 class RoundRobin(Generic[T]):
@@ -183,8 +174,10 @@ class Work:
         """Run `work` on a body of this many bytes: directly if it is short, else on the thread for reading."""
         return work() if size <= SHORT else await self._reading.run(work)
 
-    async def screen(self, defense: Defense, query: Query, passages: tuple[Passage, ...]) -> ScreenedWork:
-        """Screen passages.
+    async def screen(
+        self, defense: Defense, query: Query, passages: tuple[Passage, ...]
+    ) -> tuple[Screening, tuple[Call, ...]]:
+        """A screening of passages, and the model calls that it took.
 
         Raises:
             UnpoisonError: As `Defense.screen`.
@@ -192,12 +185,12 @@ class Work:
         flow, models, limits = defense.shell.screen_flow(query, passages), defense.models, defense.limits
         with span("screen", defense=defense.name) as mark:
             if asks_models(defense) or getattr(defense.models.encoder, "remote", False):
-                result = ScreenedWork(*await arun(flow, models, limits))
+                screening, calls = await arun(flow, models, limits)
             else:
-                result = ScreenedWork(*await self._compute(_size(passages), partial(run, flow, models, limits)))
+                screening, calls = await self._compute(_size(passages), partial(run, flow, models, limits))
             mark("passages", len(passages))
-            mark("dropped", len(result.screening.dropped_indices))
-        return result
+            mark("dropped", len(screening.dropped_indices))
+        return screening, calls
 
     async def _compute(self, size: int, work: Callable[[], T]) -> T:
         """Run `work` on a thread for this many characters, and record the time that it took."""

@@ -21,7 +21,8 @@ import yaml
 from unpoison.errors import InputError, clip
 
 __all__ = [
-    "Closing", "Spilled", "hold_lock", "load_yaml", "lock_file", "named_errors", "path_names", "private", "write_file",
+    "Closing", "Spilled", "hold_lock", "load_yaml", "lock_file", "named_errors", "path_names", "private", "read_small",
+    "write_file",
 ]  # fmt: skip
 
 
@@ -221,6 +222,28 @@ def named_errors(path: Path) -> Iterator[None]:
         raise
 
 
+def read_small(path: Path, most: int, fix: str) -> bytes:
+    """The content of a file of at most so many bytes.
+
+    Args:
+        path: The file.
+        most: Bytes.
+        fix: What to do if it cannot be read, for the error.
+
+    Raises:
+        InputError: It cannot be read, or is larger.
+    """
+    name = clip(str(path), 200)
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except (OSError, ValueError) as error:  # the latter for a name with a NUL
+        raise InputError(f"{name} cannot be read ({getattr(error, 'strerror', None) or error}); {fix}") from None
+    if len(content) > most:
+        raise InputError(f"{name} has more than {most:,} bytes; give a shorter file")
+    return content
+
+
 def load_yaml(path: str | Path) -> Any:
     """The content of a YAML file.
 
@@ -228,13 +251,7 @@ def load_yaml(path: str | Path) -> Any:
         InputError: The file cannot be read, is too large, is not YAML in UTF-8, or has an anchor or a duplicate key.
     """
     name = clip(str(path), 200)
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_YAML_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{name} cannot be read ({error.strerror or error}); give the path of a YAML file") from None
-    if len(content) > MAX_YAML_BYTES:
-        raise InputError(f"{name} has more than {MAX_YAML_BYTES:,} bytes; give a shorter file")
+    content = read_small(Path(path), MAX_YAML_BYTES, "give the path of a YAML file")
     try:
         return yaml.load(content.decode("utf-8"), _Loader)  # noqa: S506  a SafeLoader
     except UnicodeDecodeError:
