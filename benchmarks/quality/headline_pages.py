@@ -18,13 +18,15 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")))
 PLACE = re.compile(r"<!-- headline (?P<name>[a-z-]+) -->(?P<text>.*?)<!-- end (?P=name) -->", re.DOTALL)
 
 ELSEWHERE = (
-    ("**Answers of Qwen2.5-Coder-1.5B**, Natural Questions, one published text; one injection: attack success",
-     "60 undefended, 2 with Guard; 94, 2", "50",
+    ("**Attacks on Qwen2.5-Coder-1.5B that succeed**: one published poison; one prompt injection",
+     "60, with Guard 2; 94, with Guard 2", "50",
      "[results](https://github.com/unpoison/unpoison/blob/main/docs/results.md#with-a-real-language-model)"),
-    ("**Lies, with a source history**: attack success of five published lies, each from a new domain",
-     "87 undefended, 2 with Guard", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
-    ("**Prompt injections** still read alone, in a document: textbook; six held-out sets. Ordinary text touched",
-     "0, 3; 4 to 29, 7 to 30. 0.05", "30; 580; 1,915",
+    ("**Five published lies**, each from a new domain, that succeed",
+     "87, with Guard and a source history 2", "46", "[sources](https://github.com/unpoison/unpoison/blob/main/docs/sources.md)"),
+    ("**Prompt injections** that a model still reads: textbook wordings; six held-out sets",
+     "0; 4 to 29. Inside a document: 3; 7 to 30", "30; 580",
+     "[injections](https://github.com/unpoison/unpoison/blob/main/docs/injections.md#figures)"),
+    ("Ordinary texts that this check changes", "0.05", "1,915",
      "[injections](https://github.com/unpoison/unpoison/blob/main/docs/injections.md#figures)"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""
