@@ -77,7 +77,7 @@ def test_a_file_serves_the_next_instance_and_holds_no_more_than_the_limit(tmp_pa
 def test_encoders_of_whole_sets_and_impossible_limits_are_refused(path):
     with pytest.raises(OptionError, match="depend on the other texts"):
         CachedEncoder(LexicalEncoder(), path=path)
-    with pytest.raises(OptionError, match="limit must be at least 1, got 0"):
+    with pytest.raises(OptionError, match="limit must be a whole number of at least 1, got 0"):
         CachedEncoder(FakeEncoder(), path=path, limit=0)
     with pytest.raises(OptionError, match="limit"):
         CachedGenerator(ScriptedGenerator("x"), path=path, limit=-1)

@@ -31,6 +31,7 @@ from unpoison.models.protocols import (
     TokenByToken,
     TwoTowers,
 )
+from unpoison.utils.checks import at_least
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.processes import Remade
 from unpoison.utils.sqlite import connect, explain_errors, transaction
@@ -231,8 +232,7 @@ def _reply(value: bytes) -> Reply:
 
 
 def _store(holds: str, path: str | Path | None, limit: int) -> _Memory | _File:
-    if limit < 1:
-        raise OptionError(f"limit must be at least 1, got {limit}")
+    at_least("limit", limit, 1)
     return _Memory(limit) if path is None else _File(holds, Path(path), limit)
 
 

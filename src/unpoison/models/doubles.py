@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unpoison.core.answers import Reply
-from unpoison.errors import ModelError, OptionError, clip
+from unpoison.errors import ModelError, clip
 from unpoison.models.prompts import Prompt
+from unpoison.utils.checks import at_least
 from unpoison.utils.processes import CopyableLock
 
 __all__ = ["FakeEncoder", "FakeNLI", "ScriptedGenerator"]
@@ -49,8 +50,7 @@ class FakeEncoder:
     """
 
     def __init__(self, vectors: Mapping[str, ArrayLike] | None = None, *, dimensions: int = 32) -> None:
-        if dimensions < 1:
-            raise OptionError(f"dimensions must be at least 1, got {dimensions}")
+        at_least("dimensions", dimensions, 1)
         self.name = "fake"
         self.calls: list[tuple[str, ...]] = []
         self._given = None if vectors is None else {text: _unit(np.asarray(v, float)) for text, v in vectors.items()}

@@ -92,10 +92,7 @@ def check_count(k: int) -> int:
     Raises:
         OptionError: Not a whole number in the range.
     """
-    whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool)
-    if not whole or not 0 <= k <= MAX_PASSAGES:
-        raise OptionError(f"k must be a whole number from 0 to {MAX_PASSAGES:,}, got {clip(k)}")
-    return int(k)
+    return int(at_least("k", k, 0, MAX_PASSAGES))
 
 
 def check_encoder(encoder: Encoder | str, *, dot: bool = False) -> Encoder:
@@ -306,7 +303,7 @@ class HybridRetriever(Retriever):
             raise OptionError("HybridRetriever needs at least one retriever")
         self.retrievers = retrievers
         self.constant = at_least("constant", constant, 0)
-        self.depth = check_count(at_least("depth", depth, 1))
+        self.depth = at_least("depth", depth, 1, MAX_PASSAGES)
         named = [getattr(retriever, "encoder", None) for retriever in retrievers]
         encoders: dict[str, Encoder] = {encoder.name: encoder for encoder in named if encoder is not None}
         self.encoder = next(iter(encoders.values())) if len(encoders) == 1 else None

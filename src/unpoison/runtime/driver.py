@@ -25,6 +25,7 @@ from unpoison.errors import DeadlineError, FlowError, ModelError, OptionError, c
 from unpoison.models.protocols import Listener, Models
 from unpoison.models.requests import Flow, Generate, Request
 from unpoison.runtime.jobs import Job, Plan, model_error, plan
+from unpoison.utils.checks import at_least
 from unpoison.utils.threads import on_thread, start_thread
 from unpoison.utils.tracing import Mark, model_call_span
 
@@ -54,17 +55,14 @@ class Limits:
     longest_wait: float = 30.0
 
     def __post_init__(self) -> None:
-        if self.in_flight < 1:
-            raise OptionError(f"in_flight must be at least 1, got {self.in_flight}")
-        if self.retries < 0:
-            raise OptionError(f"retries must be 0 or more, got {self.retries}")
+        at_least("in_flight", self.in_flight, 1)
+        at_least("retries", self.retries, 0)
         for name in ("deadline", "timeout"):
             seconds = getattr(self, name)
             if seconds is not None and not seconds > 0:
                 raise OptionError(f"{name} must be positive seconds or None, got {seconds}")
         for name in ("backoff", "longest_wait"):
-            if not getattr(self, name) >= 0:
-                raise OptionError(f"{name} must be 0 or more seconds, got {getattr(self, name)}")
+            at_least(name, getattr(self, name), 0, whole=False)
 
 
 T = TypeVar("T")
