@@ -15,6 +15,7 @@ from unpoison.utils.plain_text import (
     digest_text,
     encodable,
     excerpt,
+    first_of,
     key_file,
     marker,
     plain,
@@ -89,3 +90,8 @@ def test_the_secret_of_an_installation_is_made_once(tmp_path: Path, monkeypatch:
     _secret.cache_clear()
     assert digest_text("log", "x") != first
     _secret.cache_clear()
+
+
+def test_the_first_of_many_are_named() -> None:
+    assert [first_of(list("abcd"), most) for most in (4, 2)] == ["a, b, c, d", "a, b and 2 more"]
+    assert first_of([], 3) == ""

@@ -18,6 +18,7 @@ from unpoison.core.codec import JsonRecord, array_row, read_array, to_row
 from unpoison.core.passages import Passage
 from unpoison.core.reasons import Reason, as_reason, quotable
 from unpoison.errors import clip
+from unpoison.utils.plain_text import count_noun, first_of
 
 if TYPE_CHECKING:
     from unpoison.text.alignment import Regions
@@ -357,9 +358,8 @@ def disagreement(claims: Sequence[Claim], passages: Sequence[Passage]) -> str:
         names = [origin for origin in claim.origins if shared.count(origin) == 1]
         pages = [] if len(names) == len(claim.origins) else [_page(passages[i]) for i in claim.passages]
         named = list(dict.fromkeys([*map(_one_line, names), *filter(None, pages)]))
-        count = len(claim.passages)
-        who = ", ".join(named[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" * (len(named) > MAX_NAMED))
-        sides.append(f"{unmistakable(claim.text)} ({who or f'{count} passage' + 's' * (count > 1)})")
+        who = first_of(named, MAX_NAMED) or count_noun(len(claim.passages), "passage")
+        sides.append(f"{unmistakable(claim.text)} ({who})")
     return f"{DISAGREE}{'; '.join(sides)}"
 
 

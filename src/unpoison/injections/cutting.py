@@ -33,6 +33,7 @@ from unpoison.injections.detector import (
 )
 from unpoison.injections.imperatives import ORDERS, find_imperatives
 from unpoison.text.sentences import around
+from unpoison.utils.plain_text import first_of
 
 if TYPE_CHECKING:
     from unpoison.models.requests import Flow
@@ -299,8 +300,4 @@ def _notes(detections: Sequence[Detection]) -> tuple[str, ...]:
     for i, detection in enumerate(detections):
         if detection.note:
             by_note.setdefault(detection.note, []).append(i)
-    return tuple(
-        f"{note}, in passage {', '.join(map(str, positions[:MAX_NAMED]))}"
-        + (f" and {len(positions) - MAX_NAMED} more" if len(positions) > MAX_NAMED else "")
-        for note, positions in by_note.items()
-    )
+    return tuple(f"{note}, in passage {first_of(positions, MAX_NAMED)}" for note, positions in by_note.items())

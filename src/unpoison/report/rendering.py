@@ -14,7 +14,7 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
 from unpoison.report.document import render
 from unpoison.sources.sources import Standing
-from unpoison.utils.plain_text import excerpt, plain
+from unpoison.utils.plain_text import excerpt, first_of, plain
 
 __all__ = ["STATUS", "claim_line", "explain", "preview", "sources_of"]
 
@@ -89,8 +89,7 @@ MAX_ORIGINS = 5
 
 def claim_line(claim: Claim) -> str:
     """Such as "Stockholm, weight 2.4: museum.example, city.example (passages 1, 3)"."""
-    more = len(claim.origins) - MAX_ORIGINS
-    named = ", ".join(claim.origins[:MAX_ORIGINS]) + (f" and {more} more" if more > 0 else "")
+    named = first_of(claim.origins, MAX_ORIGINS)
     where = f"passage{'s' * (len(claim.passages) > 1)} {', '.join(map(str, claim.passages[:20]))}"
     return excerpt(f"{claim.text}, weight {claim.weight:.3g}: {f'{named} ({where})' if named else where}", 400)
 

@@ -24,6 +24,7 @@ from unpoison.injections.detector import MAX_QUOTE_CHARS, THRESHOLD, Detect, det
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
 from unpoison.sources.sources import Sources
+from unpoison.utils.plain_text import first_of
 
 __all__ = ["LONG", "Admitted", "Because", "admit", "overlong", "put_back"]
 
@@ -135,7 +136,9 @@ def length_notes(passages: Sequence[Passage]) -> list[str]:
     """A note on passages so long that their sentences were not judged one by one."""
     long = overlong(passages)
     judged = f"longer than {LONG:,} characters and judged as one text, in which one planted sentence weighs little"
-    return [f"{judged}: passage {_list_positions(long)}; screen it in parts, as it should be indexed"] if long else []
+    return (
+        [f"{judged}: passage {first_of(long, MAX_NOTES)}; screen it in parts, as it should be indexed"] if long else []
+    )
 
 
 def overlong(passages: Sequence[Passage]) -> list[int]:
@@ -146,13 +149,8 @@ def overlong(passages: Sequence[Passage]) -> list[int]:
 def _cut(passages: Sequence[Passage], longest: int | None) -> list[str]:
     """A note on passages with more words than the encoder reads tokens, if it states a limit."""
     cut = [i for i, passage in enumerate(passages) if longest and len(passage.reading.split(None, longest)) > longest]
-    where = f"vectors made here leave out the rest of passage {_list_positions(cut)}"
+    where = f"vectors made here leave out the rest of passage {first_of(cut, MAX_NOTES)}"
     return [f"the encoder reads {longest} tokens of a text, so {where}"] if cut else []
-
-
-def _list_positions(positions: list[int]) -> str:
-    more = len(positions) - MAX_NOTES
-    return ", ".join(map(str, positions[:MAX_NOTES])) + (f" and {more} more" if more > 0 else "")
 
 
 def _each(said: Mapping[int, str], of_many: str) -> list[str]:

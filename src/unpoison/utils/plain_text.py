@@ -17,7 +17,9 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-__all__ = ["KEY", "count_noun", "digest_text", "encodable", "excerpt", "marker", "plain", "without_invisible"]
+__all__ = [
+    "KEY", "count_noun", "digest_text", "encodable", "excerpt", "first_of", "marker", "plain", "without_invisible",
+]  # fmt: skip
 
 # Escape sequences as terminals read them: operating-system commands to their end, control sequences, then the rest.
 _ESCAPES = re.compile(
@@ -57,6 +59,12 @@ def excerpt(text: str, limit: int = 80) -> str:
 def count_noun(number: int, noun: str) -> str:
     """Such as "1 row" or "1,000 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def first_of(items: Sequence[object], most: int) -> str:
+    """The first `most` items of a list, and how many others there are: "a, b and 3 more"."""
+    more = len(items) - most
+    return ", ".join(map(str, items[:most])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def encodable(text: str) -> str:
