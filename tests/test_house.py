@@ -29,14 +29,14 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_460,
+    "unpoison": 29_452,
     "unpoison/agents": 2_006,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
     "unpoison/core": 1_230,
-    "unpoison/injections": 1_121,
+    "unpoison/injections": 1_118,
     "unpoison/models": 3_082,  # a second reader, for all languages but English
-    "unpoison/retrieval": 1_059,
-    "unpoison/runtime": 498,
+    "unpoison/retrieval": 1_056,
+    "unpoison/runtime": 496,
     "unpoison/scan": 3_815,  # readers of nine more types of files, each place named
     "unpoison/check": 292,
     "unpoison/serve": 1_916,
@@ -59,7 +59,7 @@ BUDGETS = {
     "own options of one defense": 10,
     "names in unpoison.__all__": 20,
     "words in README.md": 900,
-    "words in docs": 62_101,
+    "words in docs": 61_600,
 }
 """The most that there may be of each. Lower a number where it is undercut by much; a higher one needs a reason."""
 
