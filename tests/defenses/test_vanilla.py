@@ -75,7 +75,7 @@ def test_calibration_takes_a_quantile_of_clean_text() -> None:
 def test_perplexity_needs_a_model_with_log_probabilities() -> None:
     with pytest.raises(OptionError, match="language_model"):
         Perplexity(50).screen("q", TEXTS)
-    with pytest.raises(OptionError, match="gives no log-probabilities"):
+    with pytest.raises(OptionError, match="with a method logprobs"):
         Perplexity(50, language_model="extractive")
 
 

@@ -160,7 +160,7 @@ def test_a_model_has_the_method_of_its_kind(name: str, method: str, given: Any) 
 
 
 def test_a_language_model_tells_its_probabilities() -> None:
-    with pytest.raises(OptionError, match="gives no log-probabilities; use hf:NAME_OR_PATH"):
+    with pytest.raises(OptionError, match=r"with a method logprobs, .*got .extractive.; use hf:NAME_OR_PATH"):
         load_models(language_model="extractive")
 
 

@@ -20,7 +20,7 @@ from unpoison.core.answers import Reply
 from unpoison.core.registry import entry_point, names, read_options, split_options
 from unpoison.errors import ModelError, OptionError, clip, nearest
 from unpoison.models.prompts import Message, Prompt
-from unpoison.models.protocols import CrossEncoder, Encoder, Generator, LogProbabilities, Models, NLIModel
+from unpoison.models.protocols import CrossEncoder, Encoder, Generator, Models, NLIModel
 from unpoison.utils.threads import on_thread
 
 __all__ = [
@@ -63,10 +63,6 @@ NLI_MODELS = {
     "cross:NAME_OR_PATH": "classifiers:CrossEncoderNLI",
 }
 CROSS_ENCODERS = {"cross:NAME_OR_PATH": "classifiers:CrossEncoderScorer"}
-
-
-METHODS = {"encoder": "encode", "nli": "judge", "cross_encoder": "score", "injection": "probabilities"}
-"""Kind of model -> its required method."""
 
 
 def load_encoder(spec: str) -> Encoder:
@@ -179,6 +175,16 @@ def load_cross_encoder(spec: str) -> CrossEncoder:
     return _load("cross-encoder", "cross_encoders", spec, CROSS_ENCODERS)  # type: ignore[no-any-return]
 
 
+KINDS: dict[str, tuple[Callable[[str], Any] | None, str]] = {
+    "encoder": (load_encoder, "encode"),
+    "nli": (load_nli, "judge"),
+    "cross_encoder": (load_cross_encoder, "score"),
+    "language_model": (load_generator, "logprobs"),
+    "injection": (None, "probabilities"),
+}
+"""Kind of model -> what loads one by its string, and its required method."""
+
+
 def load_models(**given: Any) -> Models:
     """The models of a defense, each given as an object, a string, or None.
 
@@ -189,29 +195,17 @@ def load_models(**given: Any) -> Models:
         OptionError: An unknown string, or a language model without log-probabilities.
         MissingExtraError: A required extra is not installed.
     """
-    loaders: dict[str, Callable[[str], Any]] = {
-        "encoder": load_encoder,
-        "nli": load_nli,
-        "cross_encoder": load_cross_encoder,
-        "language_model": load_generator,
-    }
-    models: dict[str, Any] = {
-        name: loaders[name](value) if isinstance(value, str) and name in loaders else value
-        for name, value in given.items()
-    }
-    for name, method in METHODS.items():
-        model = models.get(name)
+    models = {**given, "generator": as_generator(given.get("generator"))}
+    for name, (load, method) in KINDS.items():
+        model = given.get(name)
+        models[name] = model = load(model) if load is not None and isinstance(model, str) else model
         if isinstance(model, type) or (model is not None and not callable(getattr(model, method, None))):
+            fix = "; use hf:NAME_OR_PATH" if name == "language_model" else ""
             raise OptionError(
                 f"{name} must be a string or an object with a method {method}, which no class and no function is, got "
-                f"{clip(model)}"
+                f"{clip(given[name])}{fix}"
             )
-    language_model = models.get("language_model")
-    if language_model is not None and not isinstance(language_model, LogProbabilities):
-        raise OptionError(
-            f"language_model {clip(given['language_model'])} gives no log-probabilities; use hf:NAME_OR_PATH"
-        )
-    return Models(**{**models, "generator": as_generator(given.get("generator"))})
+    return Models(**models)
 
 
 def best_reader() -> str:
