@@ -12,7 +12,7 @@ import pytest
 
 from unpoison.agents.mcp_messages import McpGate
 from unpoison.agents.mcp_proxy import Proxy, ProxyBounds
-from unpoison.agents.mcp_servers import MessageLines, TooLong
+from unpoison.agents.mcp_servers import MessageLines, TooLong, dump, list_tools
 
 GOOD = b'{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"fine"}]}}'
 
@@ -109,3 +109,26 @@ def test_whoever_waits_is_answered_once_and_in_time(after: str) -> None:
         (reply,) = found
         assert ("result" in reply) != ("error" in reply), name
         assert "result" not in reply or isinstance(reply["result"], dict), name
+
+
+class Listing:
+    """A server that answers every request with this list of tools."""
+
+    def __init__(self, tools: Any) -> None:
+        self.tools, self.replies = tools, list[bytes]()
+
+    async def start(self) -> None: ...
+    async def close(self) -> None: ...
+
+    async def send(self, line: bytes, message: dict[str, Any]) -> None:
+        self.replies.append(dump({"jsonrpc": "2.0", "id": message.get("id"), "result": {"tools": self.tools}}))
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        while self.replies:
+            yield self.replies.pop(0)
+
+
+@pytest.mark.parametrize("tools", [5, None, True, "abc", {"a": 1}, [], ["a", None, {"name": "fetch"}]])
+def test_what_is_no_list_of_tools_has_none_to_approve(tools: Any) -> None:
+    found = asyncio.run(list_tools(Listing(tools), 30))
+    assert found == ([{"name": "fetch"}] if tools and isinstance(tools, list) else [])

@@ -320,9 +320,9 @@ async def _list_tools(server: Server) -> list[dict[str, Any]]:
         tools, cursor = list[dict[str, Any]](), None
         for number in range(2, 2 + MAX_PAGES):
             page = await ask(number, "tools/list", {"cursor": cursor} if cursor else {})
-            tools += [tool for tool in page.get("tools", []) if isinstance(tool, dict)]
-            cursor = page.get("nextCursor")
-            if not cursor:
+            listed = page.get("tools")
+            tools += [tool for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
+            if not (cursor := page.get("nextCursor")):
                 break
         return tools
     finally:
