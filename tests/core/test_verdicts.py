@@ -28,7 +28,7 @@ from unpoison.core.verdicts import (
     unmistakable,
     without,
 )
-from unpoison.text.canonical import canonical
+from unpoison.text.canonical import MARK, canonical, redact_text
 
 GOOD = {"start": 1, "end": 3, "probability": 0.5, "reason": "why"}
 TEXT = "One is here. Two is b\u200bad. Three is here."
@@ -139,6 +139,33 @@ def test_nothing_is_cut_where_there_is_nothing() -> None:
     assert passage.regions([]) == []
 
 
+CODE = "Use:\n```python\ndef f(x):\n    if x:\n\treturn 1\n    return 2\n```\nThat is all."
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (CODE, CODE),
+        ("    return 1\n  x = 2", "    return 1\n  x = 2"),
+        ("a\n" + " " * 300 + "b", "a\n" + " " * 80 + "b"),
+        ("a\n\n  \n  b   c", "a\n  b c"),
+        ("a\n  <p>b", "a\nb"),
+        ("a\n  b<!-- one two three four five -->", "a\n  b"),
+        ("<p class='one two three four five'>a</p>\n<i>b", "a\nb"),
+    ],
+)
+def test_a_model_is_shown_lines_with_their_indentation_and_without_asides(text: str, shown: str) -> None:
+    assert Passage(text).shown == shown
+    assert Passage("\n  a b").shown == "a b"
+    assert Passage(text, title="T").shown == f"T\n{shown}"
+
+
+def test_what_is_left_of_code_is_indented() -> None:
+    at = CODE.index("if x")
+    cut = without(Passage(CODE), [Span(at, CODE.index("    return 2"), 1.0, "")])
+    assert cut.shown == CODE.replace("if x:\n\treturn 1\n    return", "[removed] return")
+
+
 def test_an_embedding_of_the_whole_is_none_of_the_rest() -> None:
     passage = Passage(TEXT, embedding=[1.0, 2.0], original="theirs")  # type: ignore[arg-type]
     cut = without(passage, [TWO])
@@ -167,7 +194,7 @@ def test_windows_become_spans_inside_the_text_and_cutting_them_takes_them_out(
         return
     cut = without(passage, spans)
     assert canonical(cut.reading).text == cut.reading
-    assert canonical(cut.shown).text == cut.shown
+    assert canonical(cut.shown).text == redact_text(cut.raw, cut.cuts, MARK).text
     # The letters that are left are those outside the windows, but for what shares a replacement with one.
     inside = sum(sum(map(str.isalnum, passage.reading[a:b])) for a, b, *_ in {(a, b) for a, b, *_ in windows})
     left = sum(map(str.isalnum, cut.reading))

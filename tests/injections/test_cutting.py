@@ -251,12 +251,22 @@ def test_a_short_rest_goes_and_that_of_a_value_stays() -> None:
 
 
 def test_a_message_that_nobody_sees_goes_first() -> None:
-    hidden = f"{HONEST[0]} {HONEST[1]}<!-- {GOAL} -->"
+    unseen = "".join(chr(0xE0000 + ord(letter)) for letter in GOAL.rstrip("."))
+    hidden = f"{HONEST[0]} {HONEST[1]}{unseen}"
     found = cut(hidden)
-    assert [hidden[one.start : one.end] for one in found.spans] == [GOAL.rstrip(".")]
+    assert [hidden[one.start : one.end] for one in found.spans] == [unseen]
     assert found.passage is not None
     assert found.passage.reading == f"{HONEST[0]} {HONEST[1]}"
     assert found.spans[0].reason == "a message where no reader looks"
+
+
+@pytest.mark.parametrize("carrier", ["<!-- {} -->", '<img alt="{}">', "<p data-a='{}'>"])
+def test_an_order_in_markup_is_cut_as_one_in_the_text(carrier: str) -> None:
+    hidden = f"{HONEST[0]} {HONEST[1]} {carrier.format(ORDER)}"
+    found = cut(hidden)
+    assert [hidden[one.start : one.end].strip("'\"<>!-. ") for one in found.spans] == [ORDER.rstrip(".")]
+    assert found.passage is not None
+    assert found.passage.shown == f"{HONEST[0]} {HONEST[1]}"
 
 
 def test_more_places_than_a_round_cuts_drop_the_passage() -> None:

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from text.test_canonical import PIECES
-from unpoison.text.alignment import Edits, Trace, merge_regions
+from unpoison.text.alignment import UNSEEN, Edits, Trace, merge_regions
 from unpoison.text.canonical import canonical, redact_text, redact_with_trace
 from unpoison.text.invisible import recompose
 
@@ -138,4 +138,4 @@ def test_every_step_is_traced() -> None:
     text = trace.cut(text, 2, 8)
     assert (text, trace.regions(0, 2)) == ("WO and", ((4, 7),))
     text = trace.append_messages(text, ["three"])
-    assert (text, trace.messages(), trace.regions(7, 12)) == ("WO and\nthree", ((6, 12),), ((8, 13),))
+    assert (text, trace.messages(UNSEEN), trace.regions(7, 12)) == ("WO and\nthree", ((6, 12),), ((8, 13),))

@@ -101,7 +101,10 @@ def test_messages_that_nobody_sees_are_read_after_the_rest() -> None:
     for raw in (f"Can<!-- {order}. -->berra", f'Can<img alt="{order}">berra', f"Can{smuggled}berra"):
         reading = canonical(raw)
         assert reading.text == f"Canberra\n{order}"
-        assert reading.hidden.messages == 1
+        assert (reading.hidden.messages, reading.hidden.asides) == ((1, 0) if smuggled in raw else (0, 1))
+    alt = canonical(f'An <img alt="{order}"> and text').hidden
+    assert not alt
+    assert alt.any
 
 
 def test_what_lies_beyond_the_bound_is_counted() -> None:

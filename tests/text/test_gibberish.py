@@ -151,3 +151,16 @@ def test_rare_words_of_another_language_are_none(text):
 @pytest.mark.parametrize("made", MADE[1::2])
 def test_a_strong_attack_inside_another_language_is_found(text, made):
     assert gibberish(f"{text} {made}").probability >= THRESHOLD
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "यह background job वही है जो queue worker specification में define की गई है और हर user request के बाद चलता है।",
+        "इस mobile app का payment gateway integration complete होने पर order status automatically update हो जाता है।",
+    ],
+)
+def test_hindi_that_mixes_in_english_words_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 < gibberish(text).probability < THRESHOLD
+    monkeypatch.setattr("unpoison.text.gibberish.FOREIGN", 0.0)
+    assert gibberish(text).probability > THRESHOLD

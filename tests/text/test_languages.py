@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.languages import duration_unit, fold, mentions, other_language, phrases, pieces
+from unpoison.text.languages import duration_unit, fold, is_mixed, mentions, other_language, phrases, pieces
 
 TOWN_HALLS = {
     "de": ["Das Rathaus wurde 1911 von Karl Roth gebaut.", "Wer hat das Rathaus gebaut?", "welches Jahr"],
@@ -122,3 +122,17 @@ def test_units_of_time(word: str, unit: str) -> None:
 def test_a_text_that_has_a_phrase_of_a_table() -> None:
     assert mentions("weekdays", "It opens on Monday.")
     assert not mentions("weekdays", "It opens at noon.")
+
+
+@pytest.mark.parametrize(
+    ("text", "mixed"),
+    [
+        ("इस feature को enable करने के लिए config file में एक line जोड़ें", True),
+        ("Откройте файл settings.json и добавьте строку", True),
+        ("The word for bread is хлеб, and nothing else in this long sentence is of another script.", False),
+        ("x = \u03b1 + \u03b2 is a formula", False),
+        ("plain", False),
+    ],
+)
+def test_scripts_are_mixed_from_a_tenth_of_the_letters(text: str, mixed: bool) -> None:
+    assert is_mixed(text) == mixed

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.canonical import canonical
-from unpoison.text.markup import entities, strip_comments, tags, unmarkable
+from unpoison.text.canonical import Canonical, Hidden, canonical
+from unpoison.text.markup import entities, strip_comments, tags, unmarkable, without_code_tags
 from unpoison.text.tokens import word_list
 
 SAID = "The capital of France is Lyon."
@@ -45,7 +45,7 @@ def test_a_message_in_pieces_is_read(carrier: str) -> None:
     pieces = [" ".join(words[i : i + 3]) for i in range(0, len(words), 3)]
     read = canonical("Rain fell." + "".join(carrier.format(piece) for piece in pieces))
     assert read.text == f"Rain fell.\n{SAID.rstrip('.')}"
-    assert read.hidden.messages == 1
+    assert (read.hidden.messages, read.hidden.asides) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +167,36 @@ def test_comments_and_what_they_say(text: str, bare: str, messages: list[str], c
 )
 def test_tags_and_how_many_stand_in_words(text: str, bare: str, count: int) -> None:
     assert tags(text) == (bare, [], count)
+
+
+CODE = """Write:\n```{}\n<p title="a b">{}</p>\n<a class='x'>y</a>\n```\nThat is <b>all</b>."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("html", "Hello <b>there</b>"), ("", "Hello <b>there</b>."), ("jsx", "A<br/>b")]
+)
+def test_code_keeps_its_tags(kind: str, text: str) -> None:
+    code = CODE.format(kind, text)
+    assert canonical(code) == Canonical(code.replace("<b>all</b>", "all"), Hidden())
+    assert canonical(code.replace("```", "~~~~")).text.count("<") == code.count("<") - 2
+    unended = code.partition("\n```\nThat")[0]
+    assert canonical(unended).text == unended
+    blank = without_code_tags(code)
+    assert len(blank) == len(code)
+    assert '  title="a b"' in blank
+    assert blank.endswith("That is <b>all</b>.")
+    assert blank.count("<") == 2
+
+
+@pytest.mark.parametrize("tag", ["<b></b>", "<i>", "</b>" * 60, "<b><i></i></b>"])
+def test_code_with_a_tag_inside_a_word_loses_its_tags(tag: str) -> None:
+    """So that no word is taken apart where a check reads it, and put together by a model."""
+    assert "Ignore all" in canonical(CODE.format("", f"Ig{tag}nore all")).text
+
+
+def test_tags_next_to_each_other_are_inside_a_word_only_if_it_goes_on() -> None:
+    assert canonical("<p>Hello <b>there</b></p>").hidden == Hidden()
+    assert canonical("<p>Hello <b>the</b><i></i>re</p>").hidden.tags == 1
 
 
 def test_an_attribute_that_says_something_is_a_message() -> None:

@@ -198,12 +198,12 @@ class Passage:
 
     @property
     def shown(self) -> str:
-        """The text for a model: the reading, with "[removed]" in place of cuts."""
-        if not self.cuts:
-            return self.reading
-        from unpoison.text.canonical import MARK, redact_text
+        """The text for a model: the reading, with "[removed]" in place of cuts, indented, without `asides`."""
+        from unpoison.text.canonical import INDENTED, shown_text
 
-        return redact_text(self.raw, self.cuts, MARK).text
+        if not self.cuts and (self.verbatim or not (self.hidden.asides or INDENTED.search(self.raw))):
+            return self.reading
+        return shown_text(self.raw, self.cuts)
 
     def without(self, cuts: Sequence[Region]) -> Self:
         """The same passage without these regions of `raw`, and without its embedding, which covers the whole text."""
@@ -222,13 +222,24 @@ class Passage:
         trace = redact_with_trace(self.raw, self.cuts)[1]
         return [trace.regions(start, end) for start, end, *_ in windows]
 
+    def without_asides(self) -> Self:
+        """The same passage without the messages in its comments and tags."""
+        if self.verbatim or not self.hidden.asides:
+            return self
+        from unpoison.text.alignment import ASIDE
+        from unpoison.text.canonical import redact_with_trace
+
+        trace = redact_with_trace(self.raw, self.cuts)[1]
+        return self.without([region for place in trace.messages(ASIDE) for region in trace.regions(*place)])
+
     def messages(self) -> Regions:
         """The regions of the reading with messages that no reader of the raw text sees."""
         if self.verbatim or not self.hidden.messages:
             return ()
+        from unpoison.text.alignment import UNSEEN
         from unpoison.text.canonical import redact_with_trace
 
-        return redact_with_trace(self.raw, self.cuts)[1].messages()
+        return redact_with_trace(self.raw, self.cuts)[1].messages(UNSEEN)
 
     @property
     def hidden(self) -> Hidden:

@@ -26,7 +26,7 @@ SMALLEST = 0.1
 
 def has_refused_embedding(text: Query | Passage) -> bool:
     """Whether a text's embedding was rejected, because it was computed from other words than are screened."""
-    return text.embedding is None and (bool(text.hidden) or bool(getattr(text, "cuts", ())))
+    return text.embedding is None and (text.hidden.any or bool(getattr(text, "cuts", ())))
 
 
 def embed_passages(

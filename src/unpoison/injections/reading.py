@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from unpoison.injections.blocks import NAME, NEXT_ENTRY, is_keyed
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis
+from unpoison.text.markup import without_code_tags
 from unpoison.text.respelling import KNOWN, respell
 from unpoison.text.sentences import sentences
 
@@ -91,9 +92,11 @@ _JOINT = re.compile(r"[^\w]|_")
 """Words joined by the same mark, more than a name in code has."""
 
 
-_PACKED = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{200,}+")
+_PACKED = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{40,}+")
 _WORDY = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{4,}")
-"""A long run such as a file in base64, and what is like a word in it: the transformer takes a minute for a megabyte."""
+_UNLIKE_WORDS = re.compile(r"(?<=[A-Z\d+/])[A-Z\d+/]")
+"""A run such as a line of base64, what is like a word in it, and two characters that are not: the transformer takes
+lines of a signature for orders, and a minute for a megabyte. "PutItInTheBox" has none of the last."""
 
 _UP, _LOW = ("".join(filter(is_case, map(chr, range(0x41, 0x588)))) for is_case in (str.isupper, str.islower))
 """The letters of Latin, Greek, Cyrillic and Armenian."""
@@ -187,6 +190,7 @@ def _behind_glue(text: str, region: Region) -> list[Region]:
 
 
 def _laid_out(text: str) -> str:
+    text = without_code_tags(text)
     if ":" in text and _KEY.search(text):
         is_json = text.lstrip()[:1] in ("[", "{")
         text = _OPENED.sub(partial(_blank, last=WALL if is_json else "\n"), text)
@@ -215,5 +219,6 @@ def _blank(match: re.Match[str], last: str = " ") -> str:
 
 
 def _without_words(match: re.Match[str]) -> str:
-    """A blank for a run that holds few words."""
-    return match[0] if 4 * sum(map(len, _WORDY.findall(match[0]))) > len(match[0]) else _blank(match)
+    """A blank for a run that holds few words, and in which capitals, digits and signs follow each other."""
+    size, words = len(match[0]), sum(map(len, _WORDY.findall(match[0])))
+    return _blank(match) if 2 * words <= size <= 8 * len(_UNLIKE_WORDS.findall(match[0])) else match[0]

@@ -39,7 +39,9 @@ _CLAUSE = re.compile(
 )
 _BEGUN = r"(?<![^\n.!?>|*\"'-]\s)(?<![^\s.!?>|\"'])"
 _APART = r"[^\w.!?|]{1,3}+"
-_PLACE = r"(?:[?&/#=][\[{<%$][\w .-]{1,40}[\]}>%]?|=(?:[A-Z][A-Z_]{2,40}(?![a-z])|(?=[\s)\"'>]|$)))"
+_OPENED = r"(?:[\[{<$]|%(?:24|3[cC]|5[bB]|7[bB]|(?=[A-Za-z_]{3,40}%)))"
+"""What opens a placeholder, also escaped; other escapes, such as "%40", are plain characters."""
+_PLACE = rf"(?:[?&/#=]{_OPENED}[\w .-]{{1,40}}[\]}}>%]?|=(?:[A-Z][A-Z_]{{2,40}}(?![a-z])|(?=[\s)\"'>]|$)))"
 _IMAGE = re.compile(r"!\[[^\]\n]{0,80}\]\(\s{0,2}https?://[^\s)]{1,300}?" + _PLACE)
 """An image whose URL has a placeholder: loading it sends the filled-in text to its host."""
 

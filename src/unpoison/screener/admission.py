@@ -166,7 +166,7 @@ def _without_doubtful_embeddings(
     """The texts without the embeddings that are not used, and a note with their number."""
     texts: tuple[Query | Passage, ...] = (question, *passages)
     brought = [text.embedding is not None for text in texts]
-    doubtful = [not trust or bool(text.hidden) or bool(getattr(text, "cuts", ())) for text in texts]
+    doubtful = [not trust or text.hidden.any or bool(getattr(text, "cuts", ())) for text in texts]
     out = [b and d for b, d in zip(brought, doubtful)]
     if not (unused := sum(out)):
         return question, passages, []

@@ -23,6 +23,9 @@ Region = tuple[int, int]
 
 Regions = tuple[Region, ...]
 
+UNSEEN, ASIDE = 1, 2
+"""Levels of a message: one that no reader of the text sees, and one in a comment or tag, as honest pages have."""
+
 Numbers = NDArray[np.int32]
 
 
@@ -47,8 +50,13 @@ class Edits:
         """`text[start:end]`."""
         return text[start:end]
 
-    def mark_message(self, positions: Sequence[int]) -> None:
-        """Mark the characters at these positions as a message, which `append_messages` appends later."""
+    def mark_message(self, positions: Sequence[int], level: int = UNSEEN) -> None:
+        """Mark the characters at these positions as a message, which `append_messages` appends later.
+
+        Args:
+            positions: In the current text.
+            level: `UNSEEN` or `ASIDE`.
+        """
 
     def append_messages(self, text: str, messages: Sequence[str]) -> str:
         """The text, followed by the marked messages, in that order, each on its own line."""
@@ -65,7 +73,7 @@ class Trace(Edits):
         start, end: For each character of the current text, the region of the original text that it came from, shape
             (n,). The characters of a replacement share the replaced region; if the lengths are equal, each character
             has its own.
-        hidden: Which characters belong to messages that no reader of the original text sees, shape (n,).
+        hidden: Which characters belong to messages outside the shown text, `UNSEEN` or `ASIDE`; else 0; shape (n,).
 
     Each step takes O(n) time and memory for a text of n characters.
     """
@@ -75,8 +83,8 @@ class Trace(Edits):
     def __init__(self, text: str) -> None:
         self.start: Numbers = np.arange(len(text), dtype=np.int32)
         self.end: Numbers = self.start + np.int32(1)
-        self.hidden: NDArray[np.bool_] = np.zeros(len(text), bool)
-        self._messages: list[tuple[Numbers, Numbers]] = []
+        self.hidden: NDArray[np.int8] = np.zeros(len(text), np.int8)
+        self._messages: list[tuple[Numbers, Numbers, int]] = []
         self._sorted_starts: tuple[Numbers, Numbers] | None = None
 
     def sub(self, pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
@@ -94,15 +102,15 @@ class Trace(Edits):
             self.start, self.end, self.hidden = self.start[start:end], self.end[start:end], self.hidden[start:end]
         return text[start:end]
 
-    def mark_message(self, positions: Sequence[int]) -> None:
+    def mark_message(self, positions: Sequence[int], level: int = UNSEEN) -> None:
         indices = np.asarray(positions, np.intp)
-        self._messages.append((self.start[indices], self.end[indices]))
+        self._messages.append((self.start[indices], self.end[indices], level))
 
     def append_messages(self, text: str, messages: Sequence[str]) -> str:
-        for start, end in self._messages:  # the line break before a message has no origin
+        for start, end, level in self._messages:  # the line break before a message has no origin
             self.start = np.concatenate([self.start, start[:1], start])
             self.end = np.concatenate([self.end, start[:1], end])
-            self.hidden = np.concatenate([self.hidden, np.ones(1 + len(start), bool)])
+            self.hidden = np.concatenate([self.hidden, np.full(1 + len(start), level, np.int8)])
         self._messages = []
         return super().append_messages(text, messages)
 
@@ -138,9 +146,9 @@ class Trace(Edits):
             self._sorted_starts = self.start, np.sort(self.start[self.end > self.start])
         return self._sorted_starts[1]
 
-    def messages(self) -> Regions:
-        """The regions of messages, ascending."""
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], self.hidden, [False]]).astype(np.int8)))
+    def messages(self, level: int) -> Regions:
+        """The regions of messages of a level, ascending."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], self.hidden == level, [0]]).astype(np.int8)))
         return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
     def within(self, regions: Sequence[Region]) -> NDArray[np.bool_]:

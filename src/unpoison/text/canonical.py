@@ -14,7 +14,7 @@ from sys import getsizeof
 
 import numpy as np
 
-from unpoison.text.alignment import UNTRACED, Change, Edits, Region, Trace
+from unpoison.text.alignment import ASIDE, UNTRACED, Change, Edits, Region, Trace
 from unpoison.text.decoding import decode_text
 from unpoison.text.homoglyphs import one_script
 from unpoison.text.invisible import blanks, compose_nfkc, hidden_words, invisible, strip_marks
@@ -22,6 +22,7 @@ from unpoison.text.markup import entities, strip_comments, tags, unmarkable
 
 __all__ = [
     "MARK", "MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical", "canonical_lines", "redact_text", "redact_with_trace",
+    "shown_text",
 ]  # fmt: skip
 
 MAX_TEXT_CHARS = 1_000_000
@@ -52,9 +53,10 @@ class Hidden:
         comments: HTML comments.
         entities: Entities for plain letters.
         encoded: Passages in base64, in escapes, with spaced letters, backwards or in ROT13; they are read decoded.
-        messages: Messages of five or more words in comments, attributes and tag characters, where no reader sees them.
-            They are read after the rest.
+        messages: Messages of five or more words in tag characters, which no reader sees. They are read after the rest.
         unread: Characters after `MAX_TEXT_CHARS`, which are not read.
+        asides: Messages of five or more words in comments and tags. They are read after the rest too, but not shown to
+            a model; honest pages have them, so they count as nothing hidden.
     """
 
     invisible: int = 0
@@ -67,9 +69,15 @@ class Hidden:
     encoded: int = 0
     messages: int = 0
     unread: int = 0
+    asides: int = 0
 
     def __bool__(self) -> bool:
-        return self is not NOTHING and any(_COUNTS(self))
+        return self is not NOTHING and any(_SIGNS(self))
+
+    @property
+    def any(self) -> bool:
+        """Whether the raw text has other words than are shown, so that its embedding may say something else."""
+        return any(_COUNTS(self))
 
     def __add__(self, other: Hidden) -> Hidden:
         return self if other is NOTHING else Hidden(*map(add, _COUNTS(self), _COUNTS(other)))
@@ -98,7 +106,7 @@ WORDS = {
 }
 
 
-_COUNTS = attrgetter(*(field.name for field in fields(Hidden)))
+_COUNTS, _SIGNS = attrgetter(*(field.name for field in fields(Hidden))), attrgetter(*WORDS)
 NOTHING = Hidden()
 """Nothing is hidden, as in most texts."""
 
@@ -170,19 +178,25 @@ def canonical_lines(texts: Sequence[str]) -> frozenset[str]:
 def _round(text: str, markup: bool, edits: Edits) -> tuple[str, Hidden]:
     """One round of conversion: the new text, and what was hidden."""
     comments = inside = plain = 0
+    asides = list[str]()
     text, messages, smuggled = hidden_words(text, edits)
     if markup:
         text, commented, comments = strip_comments(text, edits)
-        text, attributes, inside = tags(text, edits)
+        text, tagged, inside = tags(text, edits)
+        asides = commented + tagged
         text, plain = entities(text, edits)
-        messages += [*commented, *attributes]
     text, unseen = invisible(text, edits)
     text, styled = compose_nfkc(text, edits)
     text, marks = strip_marks(text, edits)
     text, letters = one_script(text, edits)
-    text = blanks(edits.append_messages(text, messages), edits)
-    return text, Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain, messages=len(messages))
+    text = blanks(edits.append_messages(text, [*messages, *asides]), edits)
+    told = Hidden(messages=len(messages), asides=len(asides))
+    return text, told + Hidden(unseen + smuggled, letters, styled, marks, inside, comments, plain)
 
+
+INDENTED, LINE_START = re.compile(r"\n[ \t]"), re.compile(r"(?m)^(?=.)")
+MAX_INDENT = 80
+"""Maximum characters of an indentation that is shown."""
 
 MARK = "[removed]"
 """Replaces removed text in prompts."""
@@ -202,6 +216,25 @@ def redact_text(text: str, regions: Sequence[Region], mark: str = "") -> Canonic
     Complexity: O(n log n) time, O(n) memory for n characters.
     """
     return redact_with_trace(text, regions, mark)[0]
+
+
+def shown_text(text: str, regions: Sequence[Region] = ()) -> str:
+    """The text for a model: canonical, with `MARK` in place of regions, indented as it was, without asides.
+
+    Args:
+        text: The raw text.
+        regions: Regions to remove, in any order.
+
+    Complexity: O(n log n) time, O(n) memory for n characters; several times that of `canonical`.
+    """
+    whole, trace = redact_with_trace(text, regions, MARK)
+    changes = [(start, end, "") for start, end in trace.messages(ASIDE)]
+    for at in (line.start() for line in LINE_START.finditer(whole.text if "\n" in whole.text else "")):
+        origin = int(trace.start[at])
+        indent = text[text.rfind("\n", 0, origin) + 1 : origin]
+        if indent and not indent.strip(" \t") and not trace.hidden[at] and trace.end[at] > origin:
+            changes.append((at, at, indent[:MAX_INDENT]))
+    return UNTRACED.put(whole.text, sorted(changes)).rstrip()
 
 
 def redact_with_trace(text: str, regions: Sequence[Region] = (), mark: str = "") -> tuple[Canonical, Trace]:
@@ -227,7 +260,8 @@ def _cuts(text: str, trace: Trace, regions: Sequence[Region], mark: str) -> Iter
         else:
             stretches.append((start, end))
     for start, end in stretches:
-        shown = mark if mark and not trace.hidden[start:end].all() else ""
+        visible = gone[start:end] & ~blank[start:end] & (trace.hidden[start:end] == 0)
+        shown = mark if mark and visible.any() else ""
         before = " " if text[start - 1 : start].strip() else ""
         after = " " if text[end : end + 1].strip() else ""
         yield start, end, f"{before}{shown}{after}" if shown else before and after

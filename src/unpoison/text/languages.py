@@ -17,7 +17,8 @@ from unpoison.text.tokens import word_list
 from unpoison.utils.assets import read_data
 
 __all__ = [
-    "FUNCTION_WORDS", "HAN", "LANGUAGES", "duration_unit", "fold", "mentions", "other_language", "phrases", "pieces",
+    "FUNCTION_WORDS", "HAN", "LANGUAGES", "duration_unit", "fold", "is_mixed", "mentions", "other_language", "phrases",
+    "pieces",
 ]  # fmt: skip
 
 MAX_CHARS = 4000
@@ -57,6 +58,9 @@ SCRIPTS = {
     "und-Arab": re.compile("[\u0600-\u06ff\u0750-\u077f]+"),
 }
 
+FOREIGN = re.compile("[\u0370-\u1dff\u3040-\u318f\u3400-\u9fff\uac00-\ud7af]{2,}")
+"""Letters of another script, with their marks; a single one belongs to a formula."""
+
 RUN = re.compile(r"[^\W\d_]{2,}")
 
 MIN_WORDS, SHARE, FEW = 12, 0.15, 4
@@ -78,6 +82,12 @@ def other_language(text: str) -> str | None:
     unquoted = WORD.findall(QUOTED.sub(" ", text))
     written = unquoted if len(unquoted) > 1 else WORD.findall(text)
     return (None if text.isascii() else _script(text)) or _language(written)
+
+
+def is_mixed(text: str) -> bool:
+    """Whether a text in Latin letters has a tenth as many of another script, as in "feature को enable करें"."""
+    text = text[:MAX_CHARS]
+    return not text.isascii() and 10 * sum(map(len, FOREIGN.findall(text))) >= sum(map(len, LATIN.findall(text)))
 
 
 def _script(text: str) -> str | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from html import unescape
 from html.entities import html5
+from itertools import pairwise
 
-from unpoison.text.alignment import UNTRACED, Change, Edits, Region
+from unpoison.text.alignment import ASIDE, UNTRACED, Change, Edits, Region
 from unpoison.text.invisible import MESSAGE, MIN_WORDS
 from unpoison.text.tokens import word_list
 
-__all__ = ["KINDS", "entities", "strip_comments", "tags", "unmarkable"]
+__all__ = ["KINDS", "entities", "strip_comments", "tags", "unmarkable", "without_code_tags"]
 
 KINDS = dict.fromkeys(word_list("html_block"), "\n") | dict.fromkeys(word_list("html_inline"), "")
 """The replacement of a tag, by its name."""
@@ -55,6 +57,12 @@ BOGUS = re.compile(
 """Markup inside a word that a browser ignores; elsewhere it may be code: PHP, XML, the end of a fragment."""
 
 
+NEXT_LETTER = re.compile(r"(?:<[^<>]{0,400}+>){0,50}+([^\W\d_]|<(?=[A-Za-z/]))")
+"""The letter behind some tags; of too many, the next."""
+FENCE = re.compile(r"(?ms)^[ \t>]{0,20}+(`{3,9}+|~{3,9}+)[^`\n]{0,200}+\n(.*?)(?:^[ \t>]{0,20}+\1|\Z)")
+"""Code between two lines of Markdown, which its reader sees with its tags."""
+
+
 def strip_comments(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """Remove comments from a text; also returns the messages in them, and their number. Linear time.
 
@@ -76,7 +84,7 @@ def strip_comments(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], 
 
 
 def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
-    """The messages in regions that no reader sees; a text too short for a message may continue in the next region."""
+    """The messages in comments and tags; a text too short for a message may continue in the next region."""
     if all(begin == until for begin, until in regions):
         return []
     said, places = list[str](), list[int]()
@@ -89,17 +97,18 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
     # A mark that every word contains, such as <!-- x -->, is no message.
     messages = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
     for message in messages:
-        edits.mark_message(places[message.start() : message.end()])
+        edits.mark_message(places[message.start() : message.end()], ASIDE)
     return [message[0] for message in messages]
 
 
 def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     """Remove HTML tags from a text; also returns the messages in their attributes, and the number of tags inside words.
 
-    Only HTML's own names with well-formed attributes are tags, so `List<int>`, `a<b and c>d` and `<stdio.h>` are
-    kept, and so is a tag that is only mentioned (`_is_mention`). A tag that begins or ends a block becomes a line
-    break; `10<sup>2</sup>` becomes 10^2. This does not use `html.parser`, which reads broken markup differently in each
-    release of Python and takes quadratic time. Linear time.
+    Only HTML's own names with well-formed attributes are tags, so `List<int>`, `a<b and c>d` and `<stdio.h>` are kept.
+    So is a tag that is only mentioned (`_is_mention`), and those of code between two lines of Markdown, unless one is
+    inside a word. A tag that begins or ends a block becomes a line break; `10<sup>2</sup>` becomes 10^2. This does not
+    use `html.parser`, which reads broken markup differently in each release of Python and takes quadratic time.
+    Linear time.
     """
     if "<" not in text:
         return text, [], 0
@@ -109,16 +118,44 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     count = len(BOGUS.findall(text))
     text = edits.sub(BOGUS, "", text)
     changes, inside = list[Change](), list[Region]()
-    for tag in _elements(text):
+    elements = [(tag, _inside_word(tag)) for tag in _elements(text)]
+    splitting = [tag.start() for tag, letter in elements if letter]
+    code = [one for one in _code(text) if bisect_left(splitting, one[0]) == bisect_left(splitting, one[1])]
+    for tag, letter in elements:
+        nearest = bisect_right(code, (tag.start(), len(text))) - 1
+        if nearest >= 0 and tag.start() < code[nearest][1]:
+            continue
         closing, name, _ = tag.groups()
         kind = KINDS[name.lower()]
         before, after = text[tag.start() - 1 : tag.start()], text[tag.end() : tag.end() + 1]
-        count += not kind and before.isalpha() and (after == "<" or after.islower())
+        count += letter == "<" or letter.islower()
         inside += _values(tag)
         power = name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit()
         changes.append((*tag.span(), "^" if power else kind))
     messages += _messages(text, inside, edits)
     return edits.put(text, changes), messages, count
+
+
+def _code(text: str) -> list[Region]:
+    return [fence.span(2) for fence in FENCE.finditer(text)] if "<" in text and ("```" in text or "~~~" in text) else []
+
+
+def without_code_tags(text: str) -> str:
+    """The text with blanks for the tags in its code, but not for their attributes; as long as the text."""
+    regions = _code(text)
+    if not regions:
+        return text
+    edges = [0, *(edge for region in regions for edge in region), len(text)]
+    parts = [text[start:end] for start, end in pairwise(edges)]
+    parts[1::2] = [TAG.sub(lambda tag: f" {' ' * len(tag[1] + tag[2])}{tag[3]} ", part) for part in parts[1::2]]
+    return "".join(parts)
+
+
+def _inside_word(tag: re.Match[str]) -> str:
+    """The letter with which a word goes on behind an inline tag and those next to it; "" if none does."""
+    goes_on = not KINDS[tag[2].lower()] and tag.string[tag.start() - 1 : tag.start()].isalpha()
+    found = NEXT_LETTER.match(tag.string, tag.end()) if goes_on else None
+    return found[1] if found else ""
 
 
 def _elements(text: str) -> Iterator[re.Match[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -169,10 +170,11 @@ def test_marks_next_to_a_window_go_with_it_and_no_letter_does(text: str, cut: st
 
 
 def test_what_a_suspicious_passage_hides_goes_too() -> None:
-    raw = "A lie stands here.<!-- five words that nobody sees --> The rest is fine."
+    unseen = "".join(chr(0xE0000 + ord(c)) for c in "five words that nobody sees")
+    raw = f"A lie stands here.{unseen} The rest is fine."
     redaction, _ = redact([raw], {"A lie stands here.": 0.9})
     assert redaction.passages[0].reading == "The rest is fine."
-    assert [raw[s.start : s.end] for s in redaction.spans[0]] == ["A lie stands here.", "five words that nobody sees"]
+    assert [raw[s.start : s.end] for s in redaction.spans[0]] == ["A lie stands here.", unseen]
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
@@ -294,7 +296,7 @@ def test_guard_redacts_anything(texts: list[str]) -> None:
     for text in screening.texts:
         left = detect(text).worst
         assert left.probability <= THRESHOLD or (left.probability < STRONG and left.quote.endswith("?"))
-        assert canonical(text).text == text
+        assert canonical(text).text == re.sub(r"(?m)^[ \t]+", "", text)
     assert screening._repr_html_()
     assert screening.explain()
 
@@ -305,3 +307,33 @@ def test_what_follows_an_order_in_its_paragraph_goes_with_it() -> None:
     rest = without(passage, detect(passage.reading)).passage
     assert rest is not None
     assert rest.reading.split() == f"{honest} {TEXTS[2]}".split()
+
+
+HEADING = """<!-- Old headings. Do not remove or links may break. -->
+<a id="one-two-three-four-five"></a>
+
+To greet the world, print a line. Every program begins so."""
+
+
+def test_comments_and_attributes_of_honest_pages_are_neither_suspicious_nor_read() -> None:
+    screening = Guard().screen(QUERY, [HEADING])
+    (verdict,) = screening.verdicts
+    assert verdict.kept
+    assert not verdict.spans
+    assert screening.texts == ("To greet the world, print a line. Every program begins so.",)
+
+
+def test_an_order_in_a_comment_or_an_attribute_is_found() -> None:
+    for raw in (f"{TEXTS[0]} <!-- {ORDER} -->", f'{TEXTS[0]} <img alt="{ORDER}">', f"{TEXTS[0]} <p class='{ORDER}'>a"):
+        screening = Guard().screen(QUERY, [raw])
+        assert screening.verdicts[0].reason.code.startswith("prompt_injection")
+        assert screening.verdicts[0].spans
+        assert "gnore" not in "".join(screening.texts)
+
+
+def test_what_a_comment_says_is_no_claim_of_its_page() -> None:
+    """A model does not read it, so it cannot make a page agree with others."""
+    said = "The Vasa Museum is in the city of Stockholm, as everybody knows."
+    query, passages = "in which city is the Vasa Museum", [f"The Vasa Museum is in Gothenburg. <!-- {said} -->"] * 2
+    texts = Guard(generator="extractive").answer(query, passages).screening.texts
+    assert {*texts} == {"The Vasa Museum is in Gothenburg."}

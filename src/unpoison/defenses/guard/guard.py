@@ -239,7 +239,8 @@ class Guard(Defense):
     def _check(self, query: Query, passages: tuple[Passage, ...]) -> _Case:
         """Run the checks on each text, and redact."""
         hidden = self.checks.hidden(passages)
-        bare = tuple(without(p, hidden[i]) if i in hidden else p for i, p in enumerate(passages))
+        seen = [passage.without_asides() for passage in passages]
+        bare = tuple(without(p, hidden[i]) if i in hidden else p for i, p in enumerate(seen))
         spared = [i for i, passage in enumerate(passages) if self._spares(passage)]
 
         def judge(rests: Sequence[Passage]) -> Judged:
