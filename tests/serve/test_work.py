@@ -59,7 +59,7 @@ def test_no_more_screenings_than_threads(threads: int) -> None:
             work.close()
 
     found = asyncio.run(all_at_once())
-    assert {one.screening.kept_indices for one in found} == {(2, 0)}
+    assert {screening.kept_indices for screening, _ in found} == {(2, 0)}
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_many_model_calls_wait_side_by_side_on_one_loop() -> None:
             work.close()
 
     found = asyncio.run(all_at_once())
-    assert all(len(one.calls) == 4 for one in found)
+    assert all(len(calls) == 4 for _, calls in found)
     assert Slow.most > 4  # calls of several requests at once, though there is one thread
     assert len(Slow.loops) == 1
 
