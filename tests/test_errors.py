@@ -180,3 +180,6 @@ def test_an_unknown_name_comes_with_the_nearest_and_no_more_names_than_can_be_re
     assert str(UnknownNameError("model", "model 7", many)).endswith("? 40 are known")
     far = str(UnknownNameError("model", "zzz", many))
     assert far.endswith("model 22, model 23 and 16 more")
+    assert str(UnknownNameError("defense", "mine", ["grada"])).endswith(
+        "; name your own as MODULE:CLASS, my_module:MyClass"
+    )

@@ -351,9 +351,10 @@ def around_of(texts: Texts, own: np.ndarray) -> np.ndarray:
     """`neighbor_features` of all samples."""
     made = []
     for i, s in enumerate(texts.samples):
-        spoken = TextWords.of([texts.known[texts.number[text]] for text in s.texts])
+        known = [texts.known[texts.number[text]] for text in s.texts]
         scores = own[texts.begin[i] : texts.begin[i + 1]]
-        made.append(neighbor_features(scores, QuestionTerms.of(words_of([s.question])[0]), spoken, len(s.texts)))
+        wanted = QuestionTerms.of(words_of([s.question])[0])
+        made.append(neighbor_features(scores, wanted, TextWords.of(known), known))
     return np.concatenate(made)
 
 

@@ -63,7 +63,8 @@ class UnknownNameError(UnpoisonError, LookupError):
         some = names[: FEW if hint else MANY]
         more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
         listed = f"{len(names)} are known" if hint and more else f"known: {', '.join(some)}{more}"
-        self._message = f"no {kind} is named {clip(name)}; {hint}{listed}"
+        own = "" if hint or kind not in ("defense", "attack") else "; name your own as MODULE:CLASS, my_module:MyClass"
+        self._message = f"no {kind} is named {clip(name)}; {hint}{listed}{own}"
         super().__init__(kind, name, names)  # what another process makes it of again
 
     def __str__(self) -> str:

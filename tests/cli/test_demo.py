@@ -45,9 +45,10 @@ def test_its_three_acts_are_short(made):
     poisons = [line for line in lines if line.startswith("  POISON")]
     assert len(poisons) == 1
     assert all(line.split()[-2:] == ["read", "dropped"] for line in poisons), "what guard drops was read without it"
-    shares = {line.split()[0]: re.findall(r"(\d+) %", line) for line in lines if line.count(" %") == 3}
-    assert list(shares) == ["vanilla", "grada", "ragdefender", "trustrag", "guard"]
-    assert shares["vanilla"][0] == "100"
+    assert "undefended" not in "".join(lines), "the first five of ten are read, which is a choice of its own"
+    shares = {line[2:16].strip(): re.findall(r"(\d+) %", line) for line in lines if line.count(" %") == 3}
+    assert list(shares) == ["first five", "grada", "ragdefender", "trustrag", "guard"]
+    assert shares["first five"][0] == "100"
     one, one_written, clean = map(int, shares["guard"])
     assert one <= 33, "short texts: with the question in front a third is still read"
     assert one_written > 50, "the natural poison, which Guard does not find, is not left out"

@@ -59,6 +59,9 @@ def test_init_of_a_chat_endpoint(run: Run, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     with serve_rag() as rag:
         rag.openapi, rag.chats = None, True
+        refused = run("redteam", "init", f"{rag.url}/v1", given="")
+        assert (refused.exit_code, "Aborted" in refused.stderr) == (2, False)
+        assert "the URL that adds a document was not found; answer in a terminal" in refused.stderr
         made = run("redteam", "init", f"{rag.url}/v1", given=f"{rag.url}/documents\n\n")
         assert made.exit_code == 0, made.stderr
         values = yaml.safe_load(Path("redteam.yaml").read_text())

@@ -32,7 +32,8 @@ RETRIEVED = 10
 """Passages per question that the retriever returns."""
 
 WITHOUT = "vanilla"
-"""Without a defense the model reads the first five."""
+FIRST = "first five"
+"""Without a defense the model reads the first five passages of the retriever, and so this column is called."""
 
 SHIELD = "guard"
 """The default defense, with which the question is shown."""
@@ -147,11 +148,11 @@ def _brief(clean: Sequence[DemoCase], attacked: Sequence[DemoCase], written: Seq
     for name in DEFENSES:
         read = [_share(case.poisons_left(name) > 0 for case in cases) for cases in (attacked, written)]
         kept = _share(verdict.kept for case in clean for verdict in case.screenings[name].verdicts)
-        yield f"  {name:<14}{read[0]:>20}{read[1]:>22}{kept:>18}"
+        yield f"  {FIRST if name == WITHOUT else name:<14}{read[0]:>20}{read[1]:>22}{kept:>18}"
     yield ""
     yield from wrap(
         "Guard rarely finds a lie in natural prose without the question in front (-a published). The sample is "
-        "small and artificial: it shows how defenses work, not how well.",
+        "small and artificial: it shows how defenses work, not how well. First five: no defense, and half is read.",
         COLUMNS,
     )
     yield ""
@@ -162,7 +163,7 @@ def _brief_question(case: DemoCase) -> Iterator[str]:
     without, shielded = (case.screenings[name] for name in (WITHOUT, SHIELD))
     yield ""
     yield excerpt(case.question, COLUMNS)
-    yield f"{'':51}{'undefended':>10}  {SHIELD:>10}"
+    yield f"{'':51}{FIRST:>10}  {SHIELD:>10}"
     others = list[int]()
     for i, label in enumerate(case.labels):
         if label not in ("poison", "gold"):

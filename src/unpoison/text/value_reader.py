@@ -88,8 +88,7 @@ class _Reader(Moments):
         self.parts: list[tuple[Qualifier, int, int]] = []
 
     def read(self) -> ReadValues:
-        shaped = self._shapes()
-        at = 0
+        shaped, at = self._shapes(), 0
         rules = (self._moment, self._weekday, self._clock, self._count, self._daypart, self._part)
         while at < self.size:
             start = self.pieces[at].start
@@ -105,7 +104,7 @@ class _Reader(Moments):
         return ReadValues(tuple(self.found), loose, tuple(sorted(taken)))
 
     def _shapes(self) -> dict[int, int]:
-        ends: dict[int, int] = {}
+        ends = dict[int, int]()
         for kind, pattern in _SHAPES:
             for match in pattern.finditer(self.text):
                 start, end = match.span()
@@ -227,7 +226,7 @@ class _Reader(Moments):
             return value + Fraction(1, 2), end + 3
         if words[end] == "/" and (bottom := self.number(end + 1)) and self.glued(end) and bottom[0]:
             return value / bottom[0], bottom[1]
-        if words[end + 1 : end + 2] == ["/"] and words[end] in ("1", "2", "3") and words[end + 2] in ("2", "3", "4"):
+        if words[end + 1] == "/" and words[end] in ("1", "2", "3") and words[end + 2] in ("2", "3", "4"):
             return value + Fraction(int(words[end]), int(words[end + 2])), end + 3
         return value, end
 

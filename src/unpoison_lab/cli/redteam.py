@@ -146,18 +146,14 @@ def init(
     given = [one.question for one in load(str(questions)).examples[:5]] if questions.exists() else None
     target = discover(where, hosts, model=model, questions=given or SEEDS)
     if "plant" not in target:
-        url = _prompt("The URL that adds a document")
-        target["plant"] = {"url": url, "body": {"text": "{text}", "metadata": {"canary": "{canary}"}}, "id": "$.id"}
+        body = {"text": "{text}", "metadata": {"canary": "{canary}"}}
+        target["plant"] = {"url": _prompt("the URL that adds a document"), "body": body, "id": "$.id"}
     if "remove" not in target:
         added = str(target["plant"]["url"]).partition("?")[0].rstrip("/")
-        target["remove"] = {"method": "DELETE", "url": _prompt("The URL that removes one", f"{added}/{{id}}")}
+        target["remove"] = {"method": "DELETE", "url": _prompt("the URL that removes one", f"{added}/{{id}}")}
     HttpTarget(target, hosts)  # it is usable, or says why
-    values = {
-        "target": target,
-        "questions": relpath(questions, output.parent),
-        "attacks": ["poisonedrag"],
-        "poisons": [1],
-    }
+    asked = relpath(questions, output.parent)
+    values = {"target": target, "questions": asked, "attacks": ["poisonedrag"], "poisons": [1]}
     text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
     output.write_text(f"# Written by 'unpoison redteam init'; see docs/redteam.md.\n{text}", encoding="utf-8")
     if not questions.exists():
@@ -170,7 +166,15 @@ def init(
 
 
 def _prompt(text: str, default: str | None = None) -> str:
-    return str(typer.prompt(text, default=default, err=True)).strip()
+    """An answer of the user's.
+
+    Raises:
+        InputError: There is none.
+    """
+    try:
+        return str(typer.prompt(f"T{text[1:]}", default=default, err=True)).strip()
+    except typer.Abort:
+        raise InputError(f"{text} was not found; answer in a terminal, or write CONFIG as in docs/redteam.md") from None
 
 
 def _write_questions(path: Path, target: dict[str, Any], hosts: Hosts) -> None:

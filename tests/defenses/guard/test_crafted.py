@@ -154,7 +154,7 @@ def test_both_ends_of_a_long_text_are_judged_as_texts(crafted: Crafted, front: i
 def test_copies_by_one_hand_make_each_other_more_suspicious() -> None:
     texts = words_of([POISON, POISON.replace("renowned", "famous"), CLEAN[0]])
     wanted, spoken = QuestionTerms.of(words_of([QUESTION])[0]), TextWords.of(texts)
-    rows = neighbor_features(np.array([2.0, 1.0, -3.0]), wanted, spoken, 3)
+    rows = neighbor_features(np.array([2.0, 1.0, -3.0]), wanted, spoken, texts)
     assert rows[1, 1] > 5 * rows[2, 1]
     assert rows[0, 1] < rows[1, 1]  # whose mate is the less suspicious one
     assert rows[:, 4].tolist() == [-3.0] * 3

@@ -58,6 +58,38 @@ def test_a_reason_quotes_what_looks_written_for_the_question() -> None:
     assert "Levi's Stadium" in str(verdict.reason)
 
 
+HONEST = (
+    "The notice period for tenants is 3 months to the end of a calendar month. Notice must be given in writing and "
+    "reach the landlord by the third working day."
+)
+NOTICE = "What is the notice period for tenants?"
+
+
+@pytest.mark.parametrize("front", ["", NOTICE])
+@pytest.mark.parametrize("behind", ["", "Several experts in the field have confirmed this for all tenants."])
+def test_a_copy_with_another_value_makes_the_honest_page_no_more_suspicious(front: str, behind: str) -> None:
+    lie = f"{front} {HONEST.replace('3 months', '6 months')} {behind}".strip()
+    alone = Guard().screen(NOTICE, [HONEST, CLEAN[3]])
+    beside = Guard().screen(NOTICE, [HONEST, CLEAN[3], lie])
+    assert beside.evidence["probability"][0] == pytest.approx(alone.evidence["probability"][0], abs=0.03)
+    assert 0 in beside.kept_indices
+    assert beside.contested or front or behind
+
+
+def test_copies_of_the_honest_page_do_not_leave_the_lie_alone() -> None:
+    """A copy of its own raises the honest page above the threshold, and not the lie."""
+    lie = HONEST.replace("3 months", "6 months")
+    screening = Guard(threshold=0.5).screen(NOTICE, [HONEST, HONEST, lie, CLEAN[3]])
+    assert screening.kept_indices == (0, 1, 2, 3)
+    (contest,) = screening.contested
+    assert {rival.answer for rival in contest.rivals} == {"3 months", "6 months"}
+
+
+def test_a_copy_that_repeats_the_question_goes_and_the_page_stays() -> None:
+    lie = f"{NOTICE} {HONEST.replace('3 months', '6 months')}"
+    assert Guard(threshold=0.55).screen(NOTICE, [HONEST, CLEAN[3], lie]).kept_indices == (0, 1)
+
+
 def test_damage_moves_the_threshold_and_threshold_overrules_it() -> None:
     bars = [float(Guard(damage=d).screen(QUERY, CLEAN).evidence["threshold"]) for d in (0.0025, 0.01, 0.02, 0.1)]
     assert bars == sorted(bars, reverse=True)

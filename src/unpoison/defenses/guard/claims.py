@@ -37,9 +37,7 @@ from unpoison.text.questions import wanted
 from unpoison.text.replies import informative
 from unpoison.text.values import agree, answers_kind, question_coverage, values
 
-__all__ = [
-    "SHARE", "Findings", "answer_from_claims", "claims_of", "relations",
-]  # fmt: skip
+__all__ = ["SHARE", "Findings", "answer_from_claims", "claims_of", "relations"]
 
 MAX_CLAIMS = 12
 """Maximum number of classes to compare with each other, the heaviest first."""

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 
 from unpoison.core.verdicts import Contest, Rival
 from unpoison.defenses.guard.claims import relations
+from unpoison.defenses.guard.features import TextWords, common_words
 from unpoison.defenses.guard.statements import DOUBT, MAX_READ, Statement
 from unpoison.models.requests import Flow
-from unpoison.text.analysis import analysis
+from unpoison.text.analysis import analysis, words_of
 from unpoison.text.answers import LIKELY, Related, group_equivalent
 from unpoison.text.near_duplicates import FoldedText, Frame, near_copies
 from unpoison.text.questions import read_question
 from unpoison.text.replies import informative
 
-__all__ = ["ReadAnswers", "contests", "copy_frames"]
+__all__ = ["ReadAnswers", "contests", "copy_frames", "overlap"]
 
 COPY = 0.8
 """Passages with at least this share of words in common are copies, and share one voice."""
@@ -74,6 +75,18 @@ class ReadAnswers(NamedTuple):
 def copy_frames(texts: Sequence[str]) -> list[Frame]:
     """The near-copies among texts, and the words in which they differ."""
     return near_copies(texts, lambda text: analysis(text).part(FoldedText))
+
+
+def overlap(question: str, texts: Sequence[str]) -> NDArray[np.float64]:
+    """The pairwise word overlap of k texts without the question's words, shape (k, k), 0 on the diagonal.
+
+    The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
+    """
+    if not texts:
+        return np.zeros((0, 0))
+    words, shared = common_words(words_of([question])[0].stem, TextWords.of(words_of(texts)), len(texts))
+    np.fill_diagonal(shared, 0)
+    return np.asarray(shared / np.sqrt(words[:, None] * words))
 
 
 def contests(

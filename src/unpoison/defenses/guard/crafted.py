@@ -21,7 +21,8 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unpoison.defenses.guard.features import QuestionTerms, Style, TextWords, beside, products, ranges, words_of_form
+from unpoison.defenses.guard import features
+from unpoison.defenses.guard.features import QuestionTerms, Style, TextWords, beside, ranges, words_of_form
 from unpoison.text.analysis import Words, each, words_of
 from unpoison.utils.assets import array_folder
 from unpoison.utils.checks import within
@@ -200,7 +201,7 @@ class Crafted:
         together = alone.copy()
         if among:
             own = alone[:among]
-            odds_among = evaluate(self.neighbors, neighbor_features(own, wanted, spoken, among))
+            odds_among = evaluate(self.neighbors, neighbor_features(own, wanted, spoken, known[:among]))
             together[:among] = np.clip(odds_among, own + self.least, own + self.most)
         shift = np.array([0] * k + [0] * len(titled))
         shift[:k] = [len(text) - len(body) for text, body in zip(texts, bodies)]
@@ -279,30 +280,29 @@ def _of_form(
     return np.concatenate(form)
 
 
-def neighbor_features(alone: Matrix, wanted: QuestionTerms, spoken: TextWords, k: int) -> Matrix:
+def neighbor_features(alone: Matrix, wanted: QuestionTerms, spoken: TextWords, texts: Sequence[Words]) -> Matrix:
     """The neighbour features of each text, shape (k, 6).
 
     Its own log-odds; the highest and the sum over suspects of probability times shared words; the highest of
     probability times the share of its words that the suspect has; the level of the set; the logarithm of its size.
+    If a text has a near-copy with another name or number (`rewritten`), its near-copies share no words with it: whoever
+    copies a page and changes a value must not make that page suspicious, and nobody knows which of them is honest.
 
     Args:
         alone: The texts' log-odds, shape (k,).
         wanted: The question.
         spoken: The k texts, followed by others.
-        k: The number of texts to describe.
+        texts: The k texts to describe.
     """
+    k = len(texts)
     odds = np.clip(alone, LOWEST, HIGHEST)
     suspects = np.argsort(-odds, kind="stable")[:SUSPECTS]
     likely = _probability(odds[suspects])
-    text = np.repeat(np.arange(k), np.diff(spoken.begin[: k + 1]))
-    stem, stop = spoken.stem[: len(text)], spoken.stop[: len(text)]
-    keep = ~stop & ~np.isin(stem, wanted.stems)
-    names, number = np.unique(stem[keep], return_inverse=True)
-    size = max(len(names), 1)
-    holder, number = np.divmod(np.unique(text[keep] * size + number), size)
-    words = np.maximum(np.bincount(holder, minlength=k), 1).astype(np.float64)
-    shared = products(holder, number, (k, size), suspects)
+    words, shared = features.common_words(wanted.stems, spoken, k, suspects)
     shared[suspects, np.arange(len(suspects))] = 0
+    close = shared >= features.COPIED * np.minimum(words[:, None], words[suspects])
+    doubtful = sorted({i for i, n in np.argwhere(close).tolist() if features.rewritten(texts[i], texts[suspects[n]])})
+    shared[doubtful] *= ~close[doubtful]
     alike = shared / np.sqrt(words[:, None] * words[suspects]) * likely
     inside = shared / words[:, None] * likely
     low = np.sort(odds)[int(INNOCENT * (k - 1))]

@@ -29,8 +29,8 @@ from rapidfuzz.process import cdist
 from unpoison.text.analysis import CAPITAL, MARK, SHAPES, STOP, Words, words_of
 
 __all__ = [
-    "COLUMNS", "Matrix", "QuestionTerms", "Style", "TextWords", "beside", "coverage", "overlap", "products", "ranges",
-    "root", "run_codes", "words_of_form",
+    "COLUMNS", "Matrix", "QuestionTerms", "Style", "TextWords", "beside", "common_words", "coverage", "ranges",
+    "rewritten", "root", "run_codes", "words_of_form",
 ]  # fmt: skip
 
 Matrix = NDArray[np.float64]
@@ -236,45 +236,30 @@ def coverage(question: str, texts: Sequence[str]) -> Matrix:
     return highest
 
 
-def overlap(question: str, texts: Sequence[str]) -> Matrix:
-    """The pairwise word overlap of k texts without the question's words, shape (k, k), 0 on the diagonal.
+def common_words(
+    asked: Numbers, spoken: TextWords, k: int, others: slice | Numbers = slice(None)
+) -> tuple[Matrix, Matrix]:
+    """The number of telling words of each of the first k texts that are not asked, at least 1, shape (k,).
 
-    The number of common stems over the geometric mean of both. O(n log n + k^2 w) time for w distinct words.
+    And how many of them it shares with selected ones, at first all; shape (k, others). O(n log n) time.
     """
-    every, asked = words_of(texts), words_of([question])[0].stem
-    if not every:
-        return np.zeros((0, 0))
-    stem = np.concatenate([known.stem for known in every])
-    kind = np.concatenate([known.kind for known in every])
-    holder = np.repeat(np.arange(len(every)), [len(known.stem) for known in every])
-    telling = (kind & (MARK | STOP)) == 0
-    names, number = np.unique(stem[telling], return_inverse=True)
+    text = np.repeat(np.arange(k), np.diff(spoken.begin[: k + 1]))
+    stem, stop = spoken.stem[: len(text)], spoken.stop[: len(text)]
+    keep = ~stop & ~np.isin(stem, asked)
+    names, number = np.unique(stem[keep], return_inverse=True)
     size = max(len(names), 1)
-    holder, number = np.divmod(np.unique(holder[telling] * size + number), size)
-    new = ~np.isin(names, asked)[number] if len(names) else np.zeros(0, bool)
-    holder, number = holder[new], number[new]
-    counts = np.bincount(holder, minlength=len(every))
+    holder, number = np.divmod(np.unique(text[keep] * size + number), size)
     common = np.bincount(number, minlength=size)[number] > 1
-    shared = products(holder[common], number[common], (len(every), size))
-    np.fill_diagonal(shared, 0)
-    return np.asarray(shared / np.sqrt(np.maximum(counts[:, None] * counts, 1)))
-
-
-def products(
-    row: NDArray[np.int64],
-    column: NDArray[np.int64],
-    shape: tuple[int, int],
-    others: slice | NDArray[np.int64] = slice(None),
-) -> Matrix:
-    """The number of columns that each row shares with selected rows, at first all; shape (rows, others)."""
-    if shape[0] * shape[1] <= DENSE_CELLS:
-        table = np.zeros(shape)
-        table[row, column] = 1
-        return table @ table[others].T
+    words = np.maximum(np.bincount(holder, minlength=k), 1).astype(np.float64)
+    holder, number = holder[common], number[common]
+    if k * size <= DENSE_CELLS:
+        table = np.zeros((k, size))
+        table[holder, number] = 1
+        return words, table @ table[others].T
     from scipy.sparse import csr_array
 
-    sparse = csr_array((np.ones(len(row)), (row, column)), shape=shape)
-    return np.asarray((sparse @ sparse[others].T).toarray(), float)
+    sparse = csr_array((np.ones(len(holder)), (holder, number)), shape=(k, size))
+    return words, np.asarray((sparse @ sparse[others].T).toarray(), float)
 
 
 Flags = NDArray[np.bool_]
@@ -293,6 +278,13 @@ MOST_TEXTS: Final = 64
 
 MOST_WORDS: Final = 512
 """Maximum number of words and marks of a text to compare."""
+
+COPIED: Final = 0.8
+"""Minimum share of the shorter text's words in a copy of it, with anything around it; a twentieth of the planted texts
+that were published for one question share as many."""
+
+MIN_COPIED: Final = 8
+"""Shorter texts need as many common words as one with this many: few words are easily alike."""
 
 COMPARED: Final = 4
 """Number of most similar records; words that half of them contain belong to the template."""
@@ -320,6 +312,17 @@ class RecordText(NamedTuple):
         number = (shape == SHAPES.index("year")) | (shape == SHAPES.index("number"))
         value = ((kind & (MARK | STOP)) == 0) & (number | ((kind & CAPITAL) > 0))
         return cls(stem.tolist(), frozenset(stem.tolist()), frozenset(stem[value].tolist()))
+
+    def differs(self, other: RecordText) -> bool:
+        """Whether each of two texts has a name or number that the other lacks."""
+        return bool(self.values - other.every and other.values - self.every)
+
+
+def rewritten(one: Words, other: Words) -> bool:
+    """Whether two texts share `COPIED` of the shorter one's words in the same order, and differ in a name or number."""
+    left, right = RecordText.of([one]), RecordText.of([other])
+    same = COPIED * max(MIN_COPIED, min(len(left.stems), len(right.stems)))
+    return left.differs(right) and LCSseq.similarity(left.stems, right.stems) >= same
 
 
 def words_of_form(
@@ -371,7 +374,7 @@ def _mates(
     for n, row in zip(rows, shares.tolist(), strict=True):
         near = sorted((-share, known[o].stems, o) for share, o in zip(row, others) if share > 0 and o != n)
         near_of = {o: known[o] for _, _, o in near}  # each has a name or number of its own
-        own = [o for o, one in near_of.items() if one.values - known[n].every and known[n].values - one.every]
+        own = [o for o, one in near_of.items() if one.differs(known[n])]
         different = 1 + len({known[o].values for o in own})
         if different >= least and not _same_subject([known[n], *(known[o] for o in own)], asked):
             mates[n] = own[:COMPARED]

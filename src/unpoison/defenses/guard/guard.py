@@ -28,9 +28,9 @@ from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
 from unpoison.defenses.base import Defense, SharedOptions
 from unpoison.defenses.guard.checks import DEFAULT_DAMAGE, REMARKABLE, Checks, CheckScores, reasons
 from unpoison.defenses.guard.claims import SHARE, Findings, answer_from_claims, claims_of
-from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames
+from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames, overlap
 from unpoison.defenses.guard.crafted import Crafted
-from unpoison.defenses.guard.features import Matrix, coverage, overlap
+from unpoison.defenses.guard.features import Matrix, coverage
 from unpoison.defenses.guard.redaction import Judged, Redaction, redact_passages
 from unpoison.defenses.guard.sources import (
     ByContent,
