@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,23 @@ def test_without_a_reader_other_sources_are_blocked() -> None:
     assert "blocked" not in recommend_policy([*own, *passages(None)], ["docs"], weighed=False)
 
 
+@pytest.mark.parametrize("weighed", [True, False])
+def test_what_is_flagged_and_its_folder_are_not_known(weighed: bool) -> None:
+    good, bad = ["docs/hr/leave.md", "docs/hr/in/pay.md", "docs/it.md"], ["docs/hr/old.md", "docs/forum/a.md"]
+    every = [Passage("text", id=source, source=source) for source in [*good, *bad]]
+    found = recommend_policy(every, ["docs", "/srv/docs"], flagged=bad, weighed=weighed)
+    assert found["known"][:4] == ["docs/hr/leave.md", "/srv/docs/hr/leave.md", "docs/hr/in/**", "/srv/docs/hr/in/**"]
+    new = "docs/forum/new.md"
+    levels = [one.level for one in Sources(found).standings("", passages(*good, *bad, new, f"/srv/{new}"))]
+    assert levels == ["known"] * 3 + (["fresh"] if weighed else ["blocked"]) * 4
+
+
+def test_nothing_is_known_where_all_is_flagged() -> None:
+    for source, root in (("docs/a.md", "docs"), ("docs/a.md", "docs/a.md")):
+        (one,) = passages(source)
+        assert recommend_policy([replace(one, id="a")], [root], flagged=["a"]) == {"origin": "domain"}
+
+
 def test_a_hostile_name_stays_in_its_comment() -> None:
     text = policy_text(
         {"origin": "domain"}, "docs\nknown: [evil]", ["a\nknown: [x]", "b\x85known: [y]", "c\u2028known: [z]"]
@@ -128,7 +146,8 @@ def test_a_check_scans_recommends_and_attacks() -> None:
     assert rows.policies[0].informed
     assert found.clean_lost == wilson(1, 8)
     assert [(one.attack, one.owner) for one in found.outcomes] == [(a, o) for a in ATTACKS for o in OWNERS]
-    assert yaml.safe_load(found.policy)["known"] == ["docs/**"]
+    assert yaml.safe_load(found.policy) == {"origin": "domain", "known": ["docs/0.md", "docs/1.md"]}
+    assert "# Flagged, so they and their folders are not known: 2" in found.policy
     assert [step[0] for step in steps] == [0, 1, *range(2, 17), 17]
     assert {step[1] for step in steps} == {17}
     assert (steps[0][2], steps[1][2], steps[2][2], steps[-1][2]) == ("scan", "without an attack", "lie, one", "done")

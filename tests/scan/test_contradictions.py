@@ -77,3 +77,23 @@ def test_what_a_document_hides_is_compared_with_what_it_shows() -> None:
     document = Document(Passage(seen.text, id="a.pdf"), hidden=file.reading(FOLDED), places=seen.places)
     (one,) = contradictions([document])
     assert (one.first.place, one.second.place) == ("page 1", "hidden, page 2")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Please pay to our account at Sparkasse Ulm, IBAN DE89 3704 0044 0532 0130 00.",
+         "Our bank is now Baltic Commerce and the IBAN is LT12 1000 0111 0100 1000."),
+        ("You reach our service desk by telephone at +49 731 482 110 from Monday to Friday.",
+         "Call our service desk by telephone at +44 20 7946 0112 on any day of the week."),
+        ("Invoices go to invoices@birkenhof.example as PDF.", "Send all bills to invoices@birkenhof-pay.example."),
+    ],
+)  # fmt: skip
+def test_accounts_telephones_and_addresses_contradict_each_other_in_any_words(one: str, other: str) -> None:
+    assert len(found(one, other, "The canteen serves lunch from eleven to two.")) == 1
+
+
+def test_a_list_of_accounts_and_lines_of_other_desks_do_not() -> None:
+    accounts = [f"Supplier {n} has the IBAN DE{10 + n} 3704 0044 0532 0130 00." for n in range(4)]
+    desks = ["The sales desk answers at +49 731 482 110.", "The service hotline answers at +49 731 482 120."]
+    assert found(*accounts, *desks) == []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from unpoison.injections import detect
+from unpoison.scan import scan
 from unpoison.scan.documents import Document, units_of
 from unpoison.scan.signs import (
     CERTAIN,
@@ -97,3 +98,16 @@ def test_many_names_and_numbers_speak_for_a_text_and_few_less_against_it() -> No
     assert odds[1] > odds[0] > odds[2] > odds[3]
     assert odds[0] - odds[3] == pytest.approx(-CLAIM["details"])
     assert odds[1] - odds[0] == pytest.approx(-0.35 * CLAIM["details"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "employee: Anna Berg | department: Finance | manager: Karl Lind\n"
+        "employee: Tom Reyes | department: Sales | manager: Ines Vogt",
+        "question: How long is the warranty? | reply: The warranty is five years.\n"
+        "question: Where do I park? | reply: Behind hall 2.",
+    ],
+)  # fmt: skip
+def test_the_rows_of_a_small_table_are_no_planted_claim(text: str) -> None:
+    assert scan([{"id": "a.csv", "text": text}]).findings[0].suspicion < 0.5

@@ -184,7 +184,7 @@ def check_documents(
     found = scan(documents, engine=Engine(workers=None if len(documents) > MANY else 1))
     flagged = tuple(finding.id for finding in found.flagged)
     asked, model = make(passages, flagged, questions), load_best_reader(reader)
-    keys = recommend_policy([one for one in passages if one.id not in flagged], roots, weighed=bool(model or cases))
+    keys = recommend_policy(passages, roots, flagged=flagged, weighed=bool(model or cases))
     defended = Guard(generator=model, sources=Sources(keys)), None if model is None else Vanilla(generator=model)
     progress(1, total, "without an attack")
     clean = asked.clean(*defended) if len(asked) else []
@@ -219,24 +219,29 @@ MAX_KNOWN = 3000
 """Origins that are listed, the largest."""
 
 
-def recommend_policy(passages: Sequence[Passage], roots: Sequence[str] = (), *, weighed: bool = True) -> dict[str, Any]:
+def recommend_policy(
+    passages: Sequence[Passage], roots: Sequence[str] = (), *, flagged: Collection[str] = (), weighed: bool = True
+) -> dict[str, Any]:
     """The keys of a policy for these documents, as YAML has them.
 
     Args:
-        passages: The documents that are believed.
+        passages: The documents.
         roots: Names of the folder that they lie in, or of the one file; () where they lie in none.
+        flagged: Ids of those that are not believed: in a folder, neither they nor their folders are known.
         weighed: Whether a reader weighs claims by their sources. If not, all sources but those of the documents are
             blocked, if the policy knows all of these.
     """
-    keys = _known_sources(passages, roots)
-    levels = set[str]() if weighed else {one.level for one in Sources(keys).standings("", passages)}
+    believed = [one for one in passages if one.id not in flagged]
+    keys = _known_sources(believed, roots, [one for one in passages if one.id in flagged])
+    levels = set[str]() if weighed else {one.level for one in Sources(keys).standings("", believed)}
     return keys | ({"blocked": ["**"]} if levels == {"known"} else {})
 
 
-def _known_sources(passages: Sequence[Passage], roots: Sequence[str]) -> dict[str, Any]:
+def _known_sources(passages: Sequence[Passage], roots: Sequence[str], doubted: Sequence[Passage]) -> dict[str, Any]:
     if roots:
-        alone = any(one.source == roots[0] for one in passages)  # a file is named itself
-        known = [root if alone else f"{root}/**" for root in roots if is_exact(root)]
+        bad = {place for one in doubted for place in _places(one, roots[0])}
+        good = dict.fromkeys(p for one in passages for p in [p for p in _places(one, roots[0]) if p not in bad][:1])
+        known = [f"{root}{place}" for place in good for root in roots if is_exact(f"{root}{place}".removesuffix("/**"))]
         return {"origin": "domain"} | ({"known": known} if known else {})
     for rule in ("domain", "path:1", "path:2"):  # the coarsest by which no origin has nearly all documents
         rows = count_origins(passages, {"origin": rule}).rows()
@@ -247,6 +252,12 @@ def _known_sources(passages: Sequence[Passage], roots: Sequence[str]) -> dict[st
         rule, rows = "domain", count_origins(passages, {"origin": "domain"}).rows()
     known = [row.origin for row in rows if is_exact(row.origin) and not is_shared(row.origin)][:MAX_KNOWN]
     return {"origin": rule} | ({"known": known} if known else {})
+
+
+def _places(passage: Passage, root: str) -> list[str]:
+    """The folders of a document and its file as patterns below the root, the coarsest first."""
+    *folders, file = (passage.source or "").removeprefix(root).split("/")
+    return [*("/".join([*folders[: n + 1], "**"]) for n in range(len(folders))), "/".join([*folders, file])]
 
 
 def count_origins(passages: Sequence[Passage], keys: Mapping[str, Any]) -> Tally:
@@ -266,5 +277,5 @@ def policy_text(keys: Mapping[str, Any], source: str, flagged: Collection[str]) 
     ]
     lines += ["# Without a reader nobody weighs claims: others are blocked until you list them."] * ("blocked" in keys)
     if flagged:
-        lines.append(f"# The scan flagged {len(flagged):,}, look at these first: {excerpt(', '.join(flagged), 400)}")
+        lines.append(f"# Flagged, so they and their folders are not known: {excerpt(', '.join(flagged), 400)}")
     return "\n".join(lines) + "\n" + yaml.safe_dump(dict(keys), sort_keys=False, allow_unicode=True, width=1000)

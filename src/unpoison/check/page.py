@@ -16,8 +16,6 @@ from unpoison.utils.plain_text import count_noun
 __all__ = ["check_page", "code_lines", "headline", "sections"]
 
 MAX_ORIGINS, MAX_CONTRADICTIONS = 20, 20
-FEW = 20
-"""With fewer questions the intervals are wide."""
 MAX_LOSS = 0.05
 """Share of clean passages that Guard usually loses at most (docs/results.md)."""
 
@@ -165,8 +163,6 @@ def _open_points(result: CheckResult) -> Iterator[str]:
         yield f"{count_noun(len(result.flagged), 'suspicious document')} left in place; see unpoison scan."
     if not result.questions:
         yield "No question could be made, so nothing was attacked: no sentence or list states a number."
-    elif result.questions < FEW:
-        yield f"Few questions were made from the documents ({result.questions}), so the intervals are wide."
     nameless = sum(count for name, count, _ in result.origins if not name)
     if nameless:
         yield f"{nameless:,} of {result.documents:,} documents name no source and have no weight; give them one."
@@ -181,9 +177,5 @@ def _open_points(result: CheckResult) -> Iterator[str]:
     yield from result.live.problems
     yield f"Of its documents only these {result.documents:,} passages are known. unpoison check DOCS reads all of them."
     if result.live.planted is None:
-        how = (
-            "--plant attacks the system itself"
-            if result.live.plants
-            else "a target file with plant and remove lets --plant attack the system itself"
-        )
-        yield f"Nothing was planted in your system: the attacks happened in a copy, with BM25; {how}."
+        how = "" if result.live.plants else ", with a target file that has plant and remove"
+        yield f"Nothing was planted in your system: the attacks happened in a copy, with BM25. Use --plant{how}."

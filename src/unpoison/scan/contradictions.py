@@ -16,6 +16,7 @@ from unpoison.scan.documents import Document
 from unpoison.text.canonical import canonical
 from unpoison.text.questions import Kind
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
+from unpoison.text.tokens import word_list
 from unpoison.text.values import agree, values
 
 __all__ = ["Contradiction", "DocumentStatement", "contradictions"]
@@ -30,7 +31,7 @@ MIN_DIRECT = 2
 """Minimum number of these words in both sentences; the others may be in the title or first sentence of a document."""
 
 MAX_VERSIONS = 3
-"""Maximum values between the same words; more are fields of a template, such as a price list."""
+"""So many values between the same words are fields of a template, such as a price list."""
 
 MAX_BEGINNING = 200
 """Characters of a document that are searched for its first sentence."""
@@ -52,9 +53,10 @@ _CODE = re.compile(r"[{}<>=_`|]|://|\bet al\b")
 """Signs of code, tables and citations, which assert nothing in words."""
 TYPED: frozenset[Kind] = frozenset(("iban", "phone", "money", "share", "duration", "date", "clock"))
 """Kinds of values that are compared as such, however their units are written."""
-_SAID = frozenset(
-    "zero one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty fifty".split()  # noqa: SIM905
-)
+_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+_UNTELLING = word_list("about_values")
+"""Words that do not tell whose an account, a telephone or an address is."""
+_SAID = word_list("said_numbers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class _Read:
 
     Attributes:
         statement: The sentence and its value.
-        kind: The kind of the value; "" for a name and a number without one.
+        kind: The kind of the value, also "mail"; "" for a name and a number without one.
         unit: The kind, or the stem after the value.
         subject: The first content word.
         words, others: Its content words, and its other numbers.
@@ -90,7 +92,7 @@ class _Read:
     """
 
     statement: DocumentStatement
-    kind: Kind
+    kind: str
     unit: str
     subject: str
     words: frozenset[str]
@@ -141,7 +143,7 @@ def _share(one: _Read, other: _Read) -> float:
         return 0.0
     if _plain(left.value) == _plain(right.value) or _is_number(left.value) != _is_number(right.value):
         return 0.0
-    if one.kind and agree(left.value, right.value, one.kind) != "rival":
+    if one.kind in TYPED and agree(left.value, right.value, one.kind) != "rival":
         return 0.0
     if _years(one.others) != _years(other.others) or (one.others - other.others and other.others - one.others):
         return 0.0
@@ -161,7 +163,7 @@ def _years(numbers: frozenset[str]) -> set[str]:
 
 
 def _is_number(value: str) -> bool:
-    return any(map(str.isdigit, value)) or value.split()[0].lower() in _SAID
+    return any(map(str.isdigit, value)) or "@" in value or value.split()[0].lower() in _SAID
 
 
 def _plain(value: str) -> str:
@@ -186,20 +188,21 @@ def _statements(document: Document) -> Iterator[_Read]:
             line += len(raw) + 1
 
 
-def _values(sentence: str) -> Iterator[tuple[str, Kind, str, str, frozenset[str], frozenset[str]]]:
+def _values(sentence: str) -> Iterator[tuple[str, str, str, str, frozenset[str], frozenset[str]]]:
     """Each typed value, number or name of a sentence, with its fields of `_Read`."""
     matches = list(_TOKEN.finditer(sentence))
     tokens = [match[0] for match in matches]
     if not MIN_SHARED < len(tokens) <= MAX_WORDS or _CODE.search(sentence):
         return
-    typed = [value for value in values(sentence) if value.kind in TYPED]
-    kinds = dict[int, Kind]()
-    runs = list[tuple[int, int]]()
-    for value in typed:
-        inside = [n for n, match in enumerate(matches) if value.start <= match.start() < value.end]
+    typed: list[tuple[int, int, str]] = [(*match.span(), "mail") for match in _MAIL.finditer(sentence)]
+    typed += [(value.start, value.end, value.kind) for value in values(sentence) if value.kind in TYPED]
+    kinds, written, runs = dict[int, str](), dict[int, str](), list[tuple[int, int]]()
+    for start, end, kind in typed:
+        inside = [n for n, match in enumerate(matches) if start <= match.start() < end]
         if inside:
             runs.append((inside[0], inside[-1] + 1))
-            kinds |= dict.fromkeys(inside, value.kind)
+            kinds |= dict.fromkeys(inside, kind)
+            written[inside[0]] = sentence[start:end]
     is_name = [number > 0 and token[0].isupper() and number not in kinds for number, token in enumerate(tokens)]
     for number, token in enumerate(tokens):
         if number in kinds:
@@ -218,8 +221,16 @@ def _values(sentence: str) -> Iterator[tuple[str, Kind, str, str, frozenset[str]
         rest = [word for number, word in enumerate(words) if word and not first <= number < last]
         unit = next((word for word in words[last:] if word), next((word for word in words[:first][::-1] if word), ""))
         others = frozenset(_plain(tokens[number]) for number in numbers if not first <= number < last)
-        said = sentence[matches[first].start() : matches[last - 1].end()]
-        yield said, kind, kind or unit, rest[0] if rest else "", frozenset(rest), others
+        said = written.get(first) or sentence[matches[first].start() : matches[last - 1].end()]
+        before = frozenset(w.lower() for w, t in zip(words, tokens[:first]) if w and t.lower() not in _UNTELLING)
+        held = {
+            "iban": (frozenset(("iban", "account")),),
+            "phone": (before,),
+            "mail": (before, frozenset(("@", said.partition("@")[0]))),
+        }
+        others = frozenset() if kind in held else others
+        for question in held.get(kind, (frozenset(rest),)):
+            yield said, kind, kind or unit, rest[0] if rest else "", question, others
 
 
 def _content(token: str) -> str:

@@ -16,6 +16,7 @@ from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.spreadsheet import read_spreadsheet
 from unpoison.scan.text_files import decode, read_mail, read_notebook, read_subtitles
 from unpoison.scan.web_page import read_page
+from unpoison.text.tokens import word_list
 from unpoison.utils.confined import MAX_MEMORY, MAX_SECONDS, Confined
 
 __all__ = ["READERS", "FileReader", "advice", "read_for_parent"]
@@ -50,18 +51,14 @@ READERS = {
 """File types whose content can expand."""
 
 _UNREAD = {
-    "save it as DOCX or PDF": (".doc", ".rtf", ".odt", ".pages", ".docm", ".wpd", ".epub", ".mobi", ".tex"),
-    "save it as XLSX or CSV": (".xls", ".xlsb", ".xlsm", ".ods", ".numbers"),
-    "save it as PPTX or PDF": (".ppt", ".odp", ".key", ".pptm"),
-    "save it as .eml": (".msg", ".mbox", ".pst"),
-    "save it as .txt": (
-        *(".xml", ".yaml", ".yml", ".log", ".json", ".toml", ".ini", ".conf", ".py", ".js", ".sql", ".adoc"),
-    ),
-    "pictures and sounds have no text that is read": (
-        *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".tif", ".tiff", ".bmp"), *(".mp3", ".wav", ".mp4", ".mov"),
-    ),
-    "unpack it": (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar", ".bz2", ".xz"),
-}  # fmt: skip
+    "save it as DOCX or PDF": word_list("unread_documents"),
+    "save it as XLSX or CSV": word_list("unread_tables"),
+    "save it as PPTX or PDF": word_list("unread_slides"),
+    "save it as .eml": word_list("unread_mail"),
+    "save it as .txt": word_list("unread_text"),
+    "pictures and sounds have no text that is read": word_list("unread_media"),
+    "unpack it": word_list("unread_archives"),
+}
 """What to do with files of other types."""
 
 SHORT = 2**20

@@ -109,6 +109,9 @@ WORTH_NAMING = 0.25
 INVENTED = -1.0
 """Style odds from which the style is a reason: fewer than one in a hundred human texts reach them."""
 
+CERTAIN = 0.9
+"""Minimum probability of an injection that is stated as a fact."""
+
 NAMED = 5
 """Maximum number of neighbours, and of group members, in a reason."""
 
@@ -226,7 +229,8 @@ def _reasons(
         add(rarity, f"it {does} hardly another document here does: {excerpt(quote, 160)!r}", quote)
     if injection.probability >= WORTH_NAMING or (imperative is None and rarity >= WORTH_NAMING):
         words = piece.text[injection.start : injection.end]
-        reason = f"it speaks to the model that reads it: {excerpt(injection.quote or words, 160)!r}"
+        speaks = "speaks" if injection.probability >= CERTAIN else "may speak"
+        reason = f"it {speaks} to the model that reads it: {excerpt(injection.quote or words, 160)!r}"
         add(max(injection.probability, 0.0 if imperative else rarity), reason, words)
     if evidence.hidden[unit] > 0:
         likely = piece.text[injection.start : injection.end] if injection.probability >= WORTH_NAMING else ""

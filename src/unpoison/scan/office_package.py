@@ -17,6 +17,7 @@ from unpoison.errors import InputError
 from unpoison.scan.parts import COVERT, FOLDED, FileText, Part
 from unpoison.scan.web_page import read_page
 from unpoison.text.invisible import MESSAGE
+from unpoison.text.tokens import word_list
 from unpoison.utils.extras import require
 
 __all__ = ["MIN_POINTS", "A", "Package", "W", "local", "read_slides", "read_word_file"]
@@ -112,7 +113,11 @@ class Package:
         self._left.pop(name, None)
         with self._archive.open(name) as stream:
             parsed = self.xml.iterparse(stream, tag=tags, resolve_entities=False, huge_tree=True)
-            yield from (element for _, element in parsed)
+            for _, element in parsed:
+                yield element
+                element.clear()  # with those before it, so that memory is bounded
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
             self._note(name, parsed.root)
 
     def _note(self, name: str, root: Any, *, whole: bool = True) -> None:
@@ -153,14 +158,7 @@ class Package:
             yield from _texts(root, place, look, numbered)
         for relation in self.related(name).values():
             kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", relation.kind).lower().replace("notes slide", "notes")
-            if relation.kind not in (
-                "slide",
-                "slideLayout",
-                "slideMaster",
-                "worksheet",
-                "officeDocument",
-                "sharedStrings",
-            ):
+            if relation.kind.lower() not in word_list("office_elsewhere"):
                 yield from self.read(relation.name, f"{place}, {kind}" if place and not numbered else kind, look)
 
     def _inserted(self, name: str, place: str) -> Iterator[Part]:

@@ -51,6 +51,9 @@ MAX_QUESTION_SHARE = 0.1
 UNASKED, UNASKED_ODDS = 0.5, -1.0
 """Prior: a number of questions made from other units, and their log-odds."""
 
+_ROW = re.compile(r"(?m)^(?:[^|\n]{0,60}\|)+[^|\n]{0,60}$")
+"""A row of a table with short cells."""
+
 MIN_UNITS = 30
 """Minimum denominator of a share of units."""
 
@@ -115,8 +118,8 @@ def signs(
     """
     style = np.nan_to_num(style, nan=MIN_STYLE)
     own = np.nan_to_num(screening_odds.own, nan=-4.0)
-    # A few words have little style, so the weight of the style grows with their number.
-    measured = np.array([min(1.0, len(unit.text.split()) / MIN_STYLE_TOKENS) for unit in units])
+    # A few words, and the rows of a table, have little style: the weight of the style grows with the other words.
+    measured = np.array([min(1.0, len(_ROW.sub("", unit.text).split()) / MIN_STYLE_TOKENS) for unit in units])
     own, style = (np.where(odds > 0, odds * measured, odds) for odds in (own, style))
     alike = np.where((near >= 0) & (cosine >= MATE), cosine, 0.0)
     mates = (alike * own[near]).sum(axis=1) / np.maximum(alike.sum(axis=1), 1e-9)
@@ -167,7 +170,7 @@ def _odds(probability: Matrix) -> Matrix:
 
 def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.bool_]) -> Matrix:
     """Overlap of a leading question with the text after it, times how unusual leading questions are here."""
-    asking = [i for i, probe in enumerate(probes) if probe.asks]
+    asking = [i for i, probe in enumerate(probes) if probe.asks and not _ROW.match(units[i].body)]
     usual = sum(bool(reference[i]) for i in asking)
     unusual = max(0.0, 1 - usual / max(int(reference.sum()), MIN_UNITS) / MAX_QUESTION_SHARE)
     echo = np.zeros(len(units))

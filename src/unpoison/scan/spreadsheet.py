@@ -107,7 +107,6 @@ def _strings(package: Package, name: str) -> Iterator[str]:
         text = "".join(one.text or "" for one in item.iter(f"{X}t") if local(one.getparent()) != "rPh")
         length += len(text)
         yield text if length <= MAX_STRINGS else ""
-        item.clear()
 
 
 def _styles(root: Any) -> list[_Style]:
@@ -164,10 +163,6 @@ def _rows(package: Package, name: str, sheet: _Sheet) -> Iterator[tuple[Part, in
             where = f"sheet {sheet.name}, {_BESIDE[kind]}"
             texts = [_CODE.sub(" ", element.text or ""), *element.attrib.values()]
             yield Part("\n".join(text for text in texts if len(text.split()) > 1), where, FOLDED), 1
-        if kind != "col":
-            element.clear()
-            while element.getprevious() is not None:
-                del element.getparent()[0]
 
 
 _HEADS = dict.fromkeys(
@@ -229,7 +224,4 @@ def _merged(package: Package, name: str) -> list[tuple[int, int, int, int]]:
         if len(corners) == 2 and len(found) < MAX_MERGED:
             (left, top), (right, bottom) = corners
             found.append((int(top), _column(left), int(bottom), _column(right)))
-        one.clear()
-        while one.getprevious() is not None:
-            del one.getparent()[0]
     return found
