@@ -229,3 +229,9 @@ def test_several_values_of_a_kind_without_those_of_the_question() -> None:
     assert not several("3 days for version 4.3", "number", "What of version 4.3?")
     assert one_of_each(values("3 days on Monday"))
     assert not one_of_each(values("3 days or 5 days"))
+
+
+def test_dollars_of_two_countries_are_two_currencies() -> None:
+    """Their units are no measures, and still are part of the sum."""
+    assert agree("40 US dollars", "40 Australian dollars", "money") == "risky"
+    assert agree("40 Canadian dollars", "40 Canadian dollars", "money") == "equal"

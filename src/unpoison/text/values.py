@@ -97,7 +97,7 @@ def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
 def _bare(value: Value) -> Value:
     """A value without a unit that is no measure."""
     key = value.key
-    plain = isinstance(key, Quantity) and bool(key.unit) and not key.kind and key.unit != "time"
+    plain = isinstance(key, Quantity) and value.kind != "money" and key.unit not in ("", "time") and not key.kind
     return value._replace(key=Quantity(key.value, "", key.value)) if plain and isinstance(key, Quantity) else value
 
 
