@@ -126,6 +126,14 @@ class TestKey:
         assert belief_key("Who is the mayor?") == "756595e538b555637c95f42d7dae0974"
 
 
+@pytest.mark.parametrize("url", ["redis://user:geheim@host:99999", "redis://user:geheim@[::1"])
+def test_an_address_that_cannot_be_is_a_sentence_without_its_password(url, spec):
+    spec("redis")  # skipped where the client is absent
+    with pytest.raises(OptionError, match="write redis://HOST:PORT") as caught:
+        open_beliefs(url)
+    assert "geheim" not in str(caught.value)
+
+
 @pytest.mark.parametrize("kind", ["redis", "postgres"])
 def test_a_server_that_is_not_there_is_a_store_error_that_keeps_the_password(kind, spec):
     spec(kind)  # skipped where the client is absent

@@ -122,3 +122,6 @@ def test_an_address_has_a_scheme_and_a_host_and_a_refusal_says_which_is_meant() 
     for odd in ("ftp://a.example", "http://", "", None, 8):
         with pytest.raises(OptionError, match=r"^url must begin with http:// or https://, got [^;]*$"):
             web_address("url", odd)
+    for odd in ("http://[::1", "http://a.example:99999", "http://a.example:b", "[::1"):
+        with pytest.raises(OptionError, match=r"^url is not a valid address \(.+\), got "):
+            web_address("url", odd)

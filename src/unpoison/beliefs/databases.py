@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from unpoison.beliefs.store import check_key, fresh_version
 from unpoison.core.answers import Belief
-from unpoison.errors import InputError, StoreError
+from unpoison.errors import InputError, OptionError, StoreError
 from unpoison.utils.extras import require
 from unpoison.utils.processes import Remade
 from unpoison.utils.sqlite import Connected, SqliteStore
@@ -220,10 +220,12 @@ class RedisBeliefs(Remade):
 
     def __init__(self, url: str = "redis://localhost:6379/0", *, client: Any = None) -> None:
         self._redis = require("redis", "keeping beliefs in Redis")
-        with self._errors():
+        try:
             self._client = client or self._redis.Redis.from_url(
                 url, socket_timeout=_REDIS_TIMEOUT, socket_connect_timeout=_REDIS_TIMEOUT, decode_responses=False
             )
+        except ValueError as error:  # not shown whole: it may hold a password
+            raise OptionError(f"the address of the store is not valid ({error}); write redis://HOST:PORT") from None
         self._put = self._client.register_script(_PUT)
         with self._errors():
             self._client.ping()

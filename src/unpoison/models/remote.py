@@ -274,7 +274,7 @@ def at_server(base_url: object, client: Any = None) -> str:
         base_url = str(getattr(client, "base_url", ""))
     if not isinstance(base_url, str) or not base_url:
         return ""
-    parts = urlsplit(base_url)
+    parts = urlsplit(base_url if client is not None else web_address("base_url", base_url))
     path = parts.path.rstrip("/")
     server = parts.netloc.rpartition("@")[2] + ("" if path == "/v1" else path)
     return "" if server in ("api.openai.com", "api.anthropic.com") else f"@{server}"

@@ -118,10 +118,14 @@ def web_address(name: str, url: object) -> str:
     """The address of a server, checked.
 
     Raises:
-        OptionError: It has no scheme or no host.
+        OptionError: It has no scheme or no host, or a port or an IPv6 address that cannot be.
     """
-    if isinstance(url, str) and url.startswith(("http://", "https://")) and urlsplit(url).hostname:
-        return url
-    scheme = "http" if isinstance(url, str) and on_this_machine(f"//{url}") else "https"
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return str(url)
+        scheme = "http" if isinstance(url, str) and on_this_machine(f"//{url}") else "https"
+    except ValueError as error:
+        raise OptionError(f"{name} is not a valid address ({error}), got {clip(url)}") from None
     meant = f"; write {scheme}://{url}" if isinstance(url, str) and url and "://" not in url else ""
     raise OptionError(f"{name} must begin with http:// or https://, got {clip(url)}{meant}")
