@@ -114,7 +114,8 @@ def test_an_interrupted_scan_says_how_to_go_on(
 
 
 def test_the_place_of_what_stands_somewhere_in_a_text_is_the_whole_text(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("The ferry leaves at nine.\nAsk at the desk.\n<!-- end of the main part of it -->\n")
+    unseen = "".join(chr(0xE0000 + ord(letter)) for letter in "end of the main part of it")
+    (tmp_path / "a.md").write_text(f"The ferry leaves at nine.\nAsk at the desk.\n{unseen}\n")
     shown = run("scan", tmp_path / "a.md", "--json", "--threshold", 0.1).stdout
     assert "(line 1 to line 3)" in shown
 
