@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -254,7 +254,11 @@ class Injections(NamedTuple):
 
 
 def injections_in(
-    passages: Sequence[Passage], policy: Action, detect: Detect = detect_flow, threshold: float = THRESHOLD
+    passages: Sequence[Passage],
+    policy: Action,
+    detect: Detect = detect_flow,
+    threshold: float = THRESHOLD,
+    settled: Collection[int] = (),
 ) -> Flow[Injections]:
     """Detect each passage independently. O(n log n) time in the length of the texts.
 
@@ -264,8 +268,9 @@ def injections_in(
             too short or not harmless; `drop` drops all passages with an injection, `flag` none.
         detect: Detects injections.
         threshold: The probability above which a stretch is an injection.
+        settled: Positions of passages that hold none, because somebody has looked.
     """
-    detections = yield from detect([passage.reading for passage in passages])
+    detections = yield from detect(["" if i in settled else one.reading for i, one in enumerate(passages)])
     left: list[Passage | None] = list(passages)
     quotes, spans = dict[int, str](), dict[int, tuple[Span, ...]]()
     for i, detection in enumerate(detections):

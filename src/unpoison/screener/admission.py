@@ -23,6 +23,7 @@ from unpoison.injections.cutting import Injections, injections_in
 from unpoison.injections.detector import MAX_QUOTE_CHARS, THRESHOLD, Detect, detect_flow
 from unpoison.models.protocols import Encoder
 from unpoison.models.requests import Flow
+from unpoison.sources.allow import Allowed
 from unpoison.sources.sources import Sources
 from unpoison.utils.plain_text import first_of
 
@@ -46,6 +47,7 @@ def admit(
     threshold: float = THRESHOLD,
     detect: Detect = detect_flow,
     sources: Sources | None = None,
+    allowed: Sequence[Allowed] = (),
 ) -> Flow[Admitted]:
     """Validate a query and its passages, and select those that the defense reads.
 
@@ -61,6 +63,7 @@ def admit(
         threshold: The minimum probability of an injection.
         detect: Finds injections.
         sources: Decides which sources are blocked, and finds their duplicates.
+        allowed: A hash in these lists settles that a text without a title of its own holds no injection.
     """
     question, given = as_query(query), as_passages(passages)
     selected = select_passages(sources, given)
@@ -72,7 +75,8 @@ def admit(
     notes = (*input_notes(question, given, getattr(encoder, "longest", None)), *selected.notes(len(given)))
     injections = None
     if prompt_injection != "keep":
-        injections = yield from injections_in(spoken, prompt_injection, detect, threshold)
+        settled = [i for i, p in enumerate(spoken) if p.raw == p.text and any(a.holds_text(p.text) for a in allowed)]
+        injections = yield from injections_in(spoken, prompt_injection, detect, threshold, settled)
     whole = spoken if injections is None else injections.passages
     if encoder is None:
         return Admitted(question, whole, (question, given), notes, selected, injections)

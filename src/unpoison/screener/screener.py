@@ -23,6 +23,7 @@ from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
 from unpoison.screener.admission import Admitted, admit
 from unpoison.screener.classifier import classify_texts
 from unpoison.screener.options import Shell, ShellOptions
+from unpoison.sources.allow import Allowed
 from unpoison.sources.history import Outcome
 from unpoison.sources.sources import Sources
 from unpoison.utils.threads import on_thread
@@ -126,6 +127,7 @@ class Screener:
     def admit(self, query: str | Query, passages: Iterable[Any]) -> Flow[Admitted]:
         """Validate the caller's input and select the passages that the defense reads."""
         models, options = self.defense.models, self.options
+        lists = getattr(self.defense, "allow", None), getattr(options.sources, "allowed", None)
         return admit(
             query,
             passages,
@@ -136,6 +138,7 @@ class Screener:
             threshold=options.prompt_injection_threshold,
             detect=detect_flow if models.injection is None else classify_texts,
             sources=options.sources,
+            allowed=[one for one in lists if isinstance(one, Allowed)],
         )
 
     def screen_flow(self, query: str | Query, passages: Iterable[Any]) -> Flow[Screening]:

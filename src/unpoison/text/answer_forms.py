@@ -161,9 +161,9 @@ def _polar(words: Sequence[str], expected: ParsedQuestion) -> bool | None:
 
 @cache
 def denying(language: str | None = None) -> frozenset[str]:
-    """The words that deny, in English and in another language."""
-    both = ("en", language) if language in LANGUAGES else ("en",)
-    return frozenset(word for name in both for word in phrases("negations", name).single_words())
+    """The words that deny: in English, in another language, and those of any that mean nothing else."""
+    spoken = ("en", "any", language) if language in LANGUAGES else ("en", "any")
+    return frozenset(word for name in spoken for word in phrases("negations", name).single_words())
 
 
 def _distinct(found: Sequence[Value], text: str) -> tuple[Value, ...]:

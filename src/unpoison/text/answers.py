@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from rapidfuzz.distance import Levenshtein
 
 from unpoison.text.answer_forms import MAX_ANSWER_CHARS, ParsedAnswer, denying, read_answer
-from unpoison.text.languages import other_language
+from unpoison.text.languages import fold, other_language, phrases
 from unpoison.text.questions import ParsedQuestion, read_question, wanted
 from unpoison.text.tokens import word_list, word_set
 from unpoison.text.values import Verdict, agree, compare_all, one_of_each, several
@@ -134,6 +134,26 @@ def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> 
     return None
 
 
+SIDES_APART = 3
+"""Maximum stems that only one of two answers has, for a pair of opposites to make them rivals."""
+
+
+def _opposites(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
+    """Of two alike, one has a word of one side ("before meals"), the other of the other; with both, one says none."""
+    if len(first.stems ^ second.stems) > SIDES_APART:
+        return None
+    mine, theirs = _sides(first), _sides(second)
+    matters = [name for name in mine.keys() & theirs.keys() if len(mine[name]) == len(theirs[name]) == 1]
+    return RIVAL if any(mine[name] != theirs[name] for name in matters) else None
+
+
+def _sides(answer: ParsedAnswer) -> dict[str, set[str]]:
+    """The matters of which an answer names a side, with the sides."""
+    words = [*map(fold, answer.words), *[""] * 8]
+    found = [phrase[0] for at in range(len(answer.words)) if (phrase := phrases("opposites").at(words, at))]
+    return {matter: {side for other, side in found if other == matter} for matter, _ in found}
+
+
 def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
     """Yes and no."""
     if first.yes is None or second.yes is None:
@@ -170,7 +190,7 @@ def _denials(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion
     if ("not" in first.bounds) == ("not" in second.bounds):
         return None
     denials = denying(other_language(expected.text))
-    plain_first, plain_second = first.content - denials, second.content - denials
+    plain_first, plain_second = ((one.content - denials) or (one.stems - denials) for one in (first, second))
     if not plain_first & plain_second:
         return None
     return RIVAL if plain_first == plain_second else RISKY
@@ -219,7 +239,7 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Rela
     return None
 
 
-_RULES = (_contrasts, _verdicts, _values, _denials, _lists, _names)
+_RULES = (_contrasts, _opposites, _verdicts, _values, _denials, _lists, _names)
 
 
 LIKELY = 0.5

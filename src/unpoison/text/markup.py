@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from html import unescape
 from html.entities import html5
-from itertools import pairwise
 
 from unpoison.text.alignment import ASIDE, UNTRACED, Change, Edits, Region
 from unpoison.text.invisible import MESSAGE, MIN_WORDS
@@ -120,7 +119,8 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     changes, inside = list[Change](), list[Region]()
     elements = [(tag, _inside_word(tag)) for tag in _elements(text)]
     splitting = [tag.start() for tag, letter in elements if letter]
-    code = [one for one in _code(text) if bisect_left(splitting, one[0]) == bisect_left(splitting, one[1])]
+    code = [fence.span(2) for fence in FENCE.finditer(text)]
+    code = [one for one in code if bisect_left(splitting, one[0]) == bisect_left(splitting, one[1])]
     for tag, letter in elements:
         nearest = bisect_right(code, (tag.start(), len(text))) - 1
         if nearest >= 0 and tag.start() < code[nearest][1]:
@@ -136,19 +136,13 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     return edits.put(text, changes), messages, count
 
 
-def _code(text: str) -> list[Region]:
-    return [fence.span(2) for fence in FENCE.finditer(text)] if "<" in text and ("```" in text or "~~~" in text) else []
-
-
 def without_code_tags(text: str) -> str:
     """The text with blanks for the tags in its code, but not for their attributes; as long as the text."""
-    regions = _code(text)
-    if not regions:
-        return text
-    edges = [0, *(edge for region in regions for edge in region), len(text)]
-    parts = [text[start:end] for start, end in pairwise(edges)]
-    parts[1::2] = [TAG.sub(lambda tag: f" {' ' * len(tag[1] + tag[2])}{tag[3]} ", part) for part in parts[1::2]]
-    return "".join(parts)
+
+    def blank(tag: re.Match[str]) -> str:
+        return f" {' ' * len(tag[1] + tag[2])}{tag[3]} "
+
+    return FENCE.sub(lambda code: TAG.sub(blank, code[0]), text) if "<" in text else text
 
 
 def _inside_word(tag: re.Match[str]) -> str:

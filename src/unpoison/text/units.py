@@ -65,7 +65,7 @@ MEASURES: dict[str, tuple[str, Fraction, str]] = {
         ("length/time", "imperial"): {"mph": "0.44704"},
         ("length/time", "metric"): {"kph kmh": "5/18"},
         ("length/time", "sea"): {"knot": "463/900"},
-        ("share", "share"): {"%": "1/100", "割": "1/10"},
+        ("share", "share"): {"%": "1/100", "‰": "1/1000", "割": "1/10"},
         **{(kind, kind): {sign: "1"} for sign, kind in CURRENCIES.items()},
         ("usd", "usd"): {"$": "1", "cent": "0.01"},
         ("gbp", "gbp"): {"£": "1", "pence": "0.01"},

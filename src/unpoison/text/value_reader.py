@@ -61,7 +61,7 @@ _SHAPES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 )
 _DATES = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}([./])\d{1,2}\1\d{4}")
 
-NEAR_BY = {"direction": 12, "bound": 6, "rate": 6}
+NEAR_BY = {"direction": 12, "bound": 6, "rate": 6, "term": 8}
 """Maximum characters between a value and what qualifies it; 4 for other dimensions."""
 
 _UNNAMED = word_list("no_units")
@@ -72,6 +72,7 @@ _COUNTRIES = word_set("us a au c ca hk nz s canadian australian singapore")
 _DEGREES = word_set("degree degrees ° grad degres grados gradi graden")
 _DAYS = ("tag", "tage", "tagen", "dag", "dagen", "工作日", "営業日")
 _MONEY = frozenset(CURRENCIES.values())
+_TIMES = frozenset(name for name, (kind, *_) in MEASURES.items() if kind == "time")
 _SMALLER = {"year": "month", "week": "day", "day": "hour", "hour": "minute", "minute": "second"}
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _RAISED = {"²": 2, "³": 3, "2": 2, "3": 3}
@@ -137,7 +138,7 @@ class _Reader(Moments):
             return self._add("share", begun, top[1], to_count(top[0] / value * 100, "%"))
         value, end = self._scaled(value, end, bool(money))
         unit, behind, parts = (money, end, []) if money else self._unit(end)
-        if (_is_time(unit) or unit in CURRENCIES) and (half := self._and_a_half(behind)):
+        if (unit in _TIMES or unit in CURRENCIES) and (half := self._and_a_half(behind)):
             value, behind = value + Fraction(1, 2), half
         value, behind = self._longer(value, unit, behind)
         key = to_count(sign * value, unit)
@@ -187,7 +188,7 @@ class _Reader(Moments):
         unit = unit_name(words[skip])
         if (dozen := phrases("dozens").at(words, end + (words[end] == "a"))) is not None:
             return self._add("number", begun, dozen[1], to_count(12 * value, ""))
-        if _is_time(unit):
+        if unit in _TIMES:
             return self._rate(self._add("duration", begun, skip + 1, to_count(value, unit)), noun=False)
         if (value.denominator == 2 and value > 1) or (found[0] == "1/2" and top == 1 and not self.alone):
             return 0
@@ -200,7 +201,7 @@ class _Reader(Moments):
         if found is None:
             return None
         unit = unit_name(words[found[1]])
-        if not (_is_time(unit) or unit in CURRENCIES):
+        if not (unit in _TIMES or unit in CURRENCIES):
             return None
         if words[at] in ("a", "an") and not ((self.alone and at == 0) or words[at - 1] in _BEFORE_ARTICLE):
             return None  # "a year" is also a rate
@@ -320,13 +321,14 @@ class _Reader(Moments):
         found = phrases("parts").at(words, at)
         if found is None and (rate := phrases("rates").at(words, at)) is not None:
             found = ("rate", rate[0]), rate[1]
+            if self.alone and self.size == rate[1] - at:  # "weekly" is once a week
+                return self._add("number", at, rate[1], to_count(Fraction(1), "time"), found[0])
         if found is None:
             return 0
-        end = found[1]
         if words[at] in ("less", "more", "fewer", "over") and words[at - 1] in ("or", "and") and at:
             return 0
-        self.parts.append((found[0], at, end))
-        return end
+        self.parts.append((found[0], at, found[1]))
+        return found[1]
 
     def _ranges(self) -> None:
         """Mark the ends of ranges: "9 am to 5 pm", "Monday to Friday", "3-1"."""
@@ -377,11 +379,7 @@ class _Reader(Moments):
 def _kind(key: Quantity) -> Kind:
     if key.kind in _MONEY or key.unit[-1:] in CURRENCIES:  # a$ too
         return "money"
-    return "duration" if key.kind == "time" else "share" if key.unit == "%" else "number"
-
-
-def _is_time(unit: str) -> bool:
-    return unit in MEASURES and MEASURES[unit][0] == "time"
+    return "duration" if key.kind == "time" else "share" if key.kind == "share" else "number"
 
 
 def _fits(part: Qualifier, value: Value, start: int) -> bool:
@@ -397,4 +395,6 @@ def _fits(part: Qualifier, value: Value, start: int) -> bool:
         return value.kind not in ("money", "share", "number")
     if dimension in ("heading", "side"):
         return value.kind == "number" and bool(value.unit) and 0 <= start - value.end <= 2
-    return dimension not in ("direction", "near", "rate") or isinstance(value.key, Quantity)
+    if isinstance(value.key, Quantity):
+        return dimension != "tax" or value.key.kind in ("", *_MONEY)
+    return dimension not in ("direction", "near", "rate", "tax")
