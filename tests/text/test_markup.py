@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.core.passages import Passage
 from unpoison.text.canonical import Canonical, Hidden, canonical
 from unpoison.text.markup import entities, strip_comments, tags, unmarkable, without_code_tags
 from unpoison.text.tokens import word_list
@@ -186,6 +187,15 @@ def test_code_keeps_its_tags(kind: str, text: str) -> None:
     assert '  title="a b"' in blank
     assert blank.endswith("That is <b>all</b>.")
     assert blank.count("<") == 2
+
+
+def test_what_the_attributes_of_code_say_is_read_once() -> None:
+    """Also a word in each, as its tags are shown to a model."""
+    code = "```\n" + "".join(f'<p title="{word}">' for word in SAID.rstrip(".").split()) + "\n```"
+    read = canonical(code)
+    assert read.text == f"{code}\n{SAID.rstrip('.')}"
+    assert canonical(read.text).text == read.text
+    assert Passage(code).shown == code
 
 
 @pytest.mark.parametrize("tag", ["<b></b>", "<i>", "</b>" * 60, "<b><i></i></b>"])

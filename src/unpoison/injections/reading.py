@@ -79,6 +79,8 @@ _EMPHASIS = re.compile(
     rf"{{{MIN_MARKED - 1},1000}}\S{{1,32}}"
 )
 _MARKS = re.compile(r"[*_~`=+^]")
+_STOPPED = re.compile(r"(?<![^\s.!?]\s)(?<!\S)(?:[^\W\d_][\w'\u2019-]{1,24}[.!?]\s{1,3}){4,1000}")
+"""Sentences of one word, of which a model makes one."""
 _LONE = r"[^\S\n]{0,12}(?:[-*+\u2022>#|]{1,3}|\d{1,3}[.)])?[^\S\n]{0,3}[^\W_][\w'\u2019-]{0,24}[.,:;!?]?[^\S\n]{0,3}\|?"
 _LINES = re.compile(rf"(?m)^(?:{_LONE}[^\S\n]{{0,3}}\n{{1,2}}){{{MIN_MARKED},1000}}(?:{_LONE})?")
 """One word a line, or one an item."""
@@ -206,6 +208,7 @@ def _laid_out(text: str) -> str:
         text = _CELL.sub(partial(_blank, last="\n"), text)
     if _MARKS.search(text):
         text = _EMPHASIS.sub(lambda match: _MARKS.sub(" ", match[0]), text)
+    text = _STOPPED.sub(lambda match: re.sub(r"[.!?]", " ", match[0]), text)
     text = _JOINED.sub(lambda match: _JOINT.sub(" ", match[0]), text)
     text = _SHOUTED.sub(lambda match: match[0].lower(), text)
     if "\n" in text:

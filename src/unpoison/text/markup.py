@@ -93,8 +93,9 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
         end = start + len(piece)
         said += piece, "\n" if len(piece.split()) >= MIN_WORDS else " "
         places += *range(start, end), max(end - 1, start)
-    # A mark that every word contains, such as <!-- x -->, is no message.
-    messages = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
+    # A mark that every word contains, such as <!-- x -->, is no message; nor is what was appended in an earlier round.
+    found = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
+    messages = [one for one in found if f"\n{one[0]}\n" not in f"{text}\n"]
     for message in messages:
         edits.mark_message(places[message.start() : message.end()], ASIDE)
     return [message[0] for message in messages]
@@ -122,6 +123,7 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
     code = [fence.span(2) for fence in FENCE.finditer(text)]
     code = [one for one in code if bisect_left(splitting, one[0]) == bisect_left(splitting, one[1])]
     for tag, letter in elements:
+        inside += _values(tag)
         nearest = bisect_right(code, (tag.start(), len(text))) - 1
         if nearest >= 0 and tag.start() < code[nearest][1]:
             continue
@@ -129,7 +131,6 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
         kind = KINDS[name.lower()]
         before, after = text[tag.start() - 1 : tag.start()], text[tag.end() : tag.end() + 1]
         count += letter == "<" or letter.islower()
-        inside += _values(tag)
         power = name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit()
         changes.append((*tag.span(), "^" if power else kind))
     messages += _messages(text, inside, edits)
