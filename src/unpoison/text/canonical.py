@@ -231,9 +231,10 @@ def shown_text(text: str, regions: Sequence[Region] = ()) -> str:
     changes = [(start, end, "") for start, end in trace.messages(ASIDE)]
     for at in (line.start() for line in LINE_START.finditer(whole.text if "\n" in whole.text else "")):
         origin = int(trace.start[at])
-        indent = text[text.rfind("\n", 0, origin) + 1 : origin]
+        before = text[max(origin - MAX_INDENT, 0) : origin]
+        indent = before[before.rfind("\n") + 1 :]
         if indent and not indent.strip(" \t") and not trace.hidden[at] and trace.end[at] > origin:
-            changes.append((at, at, indent[:MAX_INDENT]))
+            changes.append((at, at, indent))
     return UNTRACED.put(whole.text, sorted(changes)).rstrip()
 
 

@@ -95,7 +95,8 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
         places += *range(start, end), max(end - 1, start)
     # A mark that every word contains, such as <!-- x -->, is no message; nor is what was appended in an earlier round.
     found = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
-    messages = [one for one in found if f"\n{one[0]}\n" not in f"{text}\n"]
+    lines = set(text.split("\n")) if found else ()
+    messages = [one for one in found if one[0] not in lines]
     for message in messages:
         edits.mark_message(places[message.start() : message.end()], ASIDE)
     return [message[0] for message in messages]
