@@ -59,7 +59,7 @@ BUDGETS = {
     "own options of one defense": 10,
     "names in unpoison.__all__": 20,
     "words in README.md": 900,
-    "words in docs": 61_897,
+    "words in docs": 61_907,
 }
 """The most that there may be of each. Lower a number where it is undercut by much; a higher one needs a reason."""
 
