@@ -189,6 +189,17 @@ def test_code_keeps_its_tags(kind: str, text: str) -> None:
     assert blank.count("<") == 2
 
 
+@pytest.mark.parametrize(
+    "carrier", ["<!--\n{}\n-->", '<p title="\n{}\n">', "```\n<p title='\n{}\n'>\n```", "<!DOCTYPE\n{}\n>"]
+)
+def test_a_message_on_a_line_of_its_own_is_read(carrier: str) -> None:
+    said = SAID.rstrip(".")
+    assert said in canonical("Rain fell.\n" + carrier.format(said)).text.split("\n")
+    twice = canonical("Rain fell.\n```\n<i>a</i>\n```\n" + carrier.format(said)).text
+    assert said in twice.split("\n")
+    assert canonical(twice).text == twice
+
+
 def test_what_the_attributes_of_code_say_is_read_once() -> None:
     """Also a word in each, as its tags are shown to a model."""
     code = "```\n" + "".join(f'<p title="{word}">' for word in SAID.rstrip(".").split()) + "\n```"

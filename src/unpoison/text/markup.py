@@ -82,8 +82,11 @@ def strip_comments(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], 
     return edits.put(text, changes), messages, len(inside)
 
 
-def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
-    """The messages in comments and tags; a text too short for a message may continue in the next region."""
+def _messages(text: str, regions: Sequence[Region], edits: Edits, kept: str = "") -> list[str]:
+    """The messages in comments and tags; a text too short for a message may continue in the next region.
+
+    Those that are a line of the text that is kept are left out: an earlier round appended them.
+    """
     if all(begin == until for begin, until in regions):
         return []
     said, places = list[str](), list[int]()
@@ -93,10 +96,9 @@ def _messages(text: str, regions: Sequence[Region], edits: Edits) -> list[str]:
         end = start + len(piece)
         said += piece, "\n" if len(piece.split()) >= MIN_WORDS else " "
         places += *range(start, end), max(end - 1, start)
-    # A mark that every word contains, such as <!-- x -->, is no message; nor is what was appended in an earlier round.
-    found = [one for one in MESSAGE.finditer("".join(said)) if len(set(one[0].split())) > 2]
-    lines = set(text.split("\n")) if found else ()
-    messages = [one for one in found if one[0] not in lines]
+    # A mark that every word contains, such as <!-- x -->, is no message.
+    lines, found = {*kept.split("\n")}, MESSAGE.finditer("".join(said))
+    messages = [one for one in found if len(set(one[0].split())) > 2 and one[0] not in lines]
     for message in messages:
         edits.mark_message(places[message.start() : message.end()], ASIDE)
     return [message[0] for message in messages]
@@ -134,7 +136,7 @@ def tags(text: str, edits: Edits = UNTRACED) -> tuple[str, list[str], int]:
         count += letter == "<" or letter.islower()
         power = name.lower() == "sup" and not closing and (before.isalnum() or before in ")]") and after.isdigit()
         changes.append((*tag.span(), "^" if power else kind))
-    messages += _messages(text, inside, edits)
+    messages += _messages(text, inside, edits, UNTRACED.put(text, changes) if code else "")
     return edits.put(text, changes), messages, count
 
 
