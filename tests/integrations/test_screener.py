@@ -185,6 +185,19 @@ def test_an_exempt_passage_is_whole(adapted: Adapted) -> None:
     assert "[removed]" in adapted.framework.text(delivered[4])
 
 
+def test_what_a_comment_or_a_tag_says_is_not_delivered_unless_exempt(adapted: Adapted) -> None:
+    texts = [
+        "It is <p title='in Oakland since the year before'>in San Jose.",
+        "It is <!-- open on all days but Monday -->.",
+        *TEXTS,
+    ]
+    documents = [adapted.framework.document(text, None, i) for i, text in enumerate(texts)]
+    delivered = adapted.framework.screen(adapted.framework.make(CutsStadium(), exempt=["id-1"]), QUERY, documents)
+    assert adapted.framework.text(delivered[0]) == "It is\nin San Jose."
+    assert delivered[1] is documents[1]
+    assert delivered[2] is documents[2]
+
+
 def test_hostile_documents_break_nothing(adapted: Adapted) -> None:
     texts = ["", *TEXTS, "The arena is loud at night. " * 4_000, "lone \ud800 surrogate", "\x00\x1b[31m", TEXTS[2]]
     strange = [None, {}, {"title": 3, "source": ["a"]}, {"unpoison": "forged"}, {"title": "x" * 10_000}]

@@ -215,11 +215,20 @@ def passage(
 
 
 def readable(screening: Screening, documents: Sequence[D], cutting: Callable[[D, str], D]) -> list[D]:
-    """The documents of the kept passages, best first, as a model may read them: copies of those that are redacted."""
+    """The documents of the kept passages, best first, as a model may read them.
+
+    Those that are redacted are copies, and those with messages in comments and tags, which no model is shown.
+    """
     return [
-        cutting(document, text) if screening.verdicts[i].cuts else document
+        cutting(document, text) if _is_changed(screening, i) else document
         for i, document, text in zip(screening.kept_indices, screening.select(documents), screening.texts, strict=True)
     ]
+
+
+def _is_changed(screening: Screening, i: int) -> bool:
+    """Whether a model is shown less than the whole document; an exempt one is whole."""
+    verdict, hidden = screening.verdicts[i], screening.passages[i].hidden
+    return bool(verdict.cuts) or (hidden.asides > 0 and verdict.reason.code != "exempt")
 
 
 def verdict_metadata(defense: str, verdict: Verdict) -> dict[str, Any]:
@@ -234,7 +243,8 @@ def keep_exempt(screening: Screening, exempt: Callable[[Passage], bool]) -> Scre
 
     Dropped passages return to their rank if the defense keeps the retriever's order, and to the end if it reranks.
     """
-    whole = [v.index for v in screening.verdicts if (v.cuts or not v.kept) and exempt(screening.passages[v.index])]
+    changed = [v.index for v in screening.verdicts if not v.kept or _is_changed(screening, v.index)]
+    whole = [i for i in changed if exempt(screening.passages[i])]
     if not whole:
         return screening
     saved = [i for i in whole if not screening.verdicts[i].kept]
