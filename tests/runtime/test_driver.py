@@ -315,7 +315,7 @@ def test_a_single_local_call_stays_on_the_callers_thread() -> None:
 def test_the_loop_stays_free_while_a_screening_computes() -> None:
     texts = [f"Shop {i} takes goods back within {i} days, says page {i} of its terms. " * 8 for i in range(100)]
 
-    async def longest_gap() -> float:
+    async def share_of_the_longest_gap() -> float:
         gaps, last = [0.0], time.perf_counter()
         screening = asyncio.create_task(Guard().ascreen("how long may goods go back", texts))
         while not screening.done():
@@ -323,7 +323,8 @@ def test_the_loop_stays_free_while_a_screening_computes() -> None:
             now = time.perf_counter()
             gaps.append(now - last)
             last = now
-        return max(gaps)
+        return max(gaps) / sum(gaps)
 
     Guard().screen("how long may goods go back", texts[:2])  # loads what it reads by
-    assert any(asyncio.run(longest_gap()) < 0.05 for _ in range(10))
+    shares = (asyncio.run(share_of_the_longest_gap()) for _ in range(10))
+    assert any(share < 0.5 for share in shares), "a screening on the loop is one gap, however slow the machine is"
