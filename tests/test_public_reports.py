@@ -348,9 +348,9 @@ def test_instructions_of_a_server_are_cut_and_numbers_pass():
 
 def test_the_event_loop_stays_free_and_a_screening_can_be_cancelled():
     """mattrobinsonsre/terrapod#231; ogx-ai/ogx#1489; open-jarvis/OpenJarvis#762."""
-    texts = ["The iron bridge was opened in 1887. " * 60] * 100
+    texts = ["The iron bridge was opened in 1887. " * 60] * 300
 
-    async def talk() -> tuple[float, float]:
+    async def talk() -> float:
         gaps, last = [0.0], time.perf_counter()
         tasks = [asyncio.create_task(Guard().ascreen(WHEN, texts)) for _ in range(2)]
         for _ in range(20):
@@ -360,12 +360,13 @@ def test_the_event_loop_stays_free_and_a_screening_can_be_cancelled():
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        return max(gaps), time.perf_counter() - last
+        return max(*gaps, time.perf_counter() - last)
 
     Guard().screen(WHEN, texts[:2])  # loads what it reads by
-    gap, cancelling = min(asyncio.run(talk()) for _ in range(3))
-    assert gap < 0.2
-    assert cancelling < 1
+    begun = time.perf_counter()
+    Guard().screen(WHEN, texts)
+    whole = time.perf_counter() - begun
+    assert any(asyncio.run(talk()) < whole / 2 for _ in range(10)), f"nothing else ran for half of {whole:.1f} s"
 
 
 def test_one_guard_works_on_two_event_loops():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from threading import Event, current_thread
@@ -77,3 +79,27 @@ def test_runs_that_nobody_waits_for_are_not_started(threads: int) -> None:
     finally:
         STOP.reset(token)
     assert len(begun) <= threads
+
+
+@pytest.mark.parametrize("work", ["compute", "threading.Event().wait"])
+def test_an_exit_waits_for_what_computes_and_not_long_for_what_is_deaf(work: str) -> None:
+    """A daemon thread that comes back from C++ when the interpreter is gone would abort the process: status 134."""
+    program = f"""if True:
+        import asyncio, threading
+        from rapidfuzz.process import cdist
+        from unpoison.utils import threads
+
+        def compute():
+            threads.LEAVE = 60
+            while True:
+                threads.check_stopped()
+                cdist(["word " * 200] * 100, ["other " * 200] * 100)
+
+        async def give_up():
+            task = asyncio.create_task(threads.on_thread({work}))
+            await asyncio.sleep(0.2)
+            task.cancel()
+
+        asyncio.run(give_up())
+    """
+    assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0

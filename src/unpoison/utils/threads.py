@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from threading import Event, Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unpoison.errors import DeadlineError
 
@@ -107,8 +108,8 @@ class Workers:
 def start_thread(work: Callable[[], T]) -> Future[T]:
     """Start `work` on a new thread.
 
-    The thread is a daemon, so that an abandoned call delays neither the caller nor the interpreter's exit, as a thread
-    of an executor would.
+    The thread is a daemon, so that an abandoned call delays neither the caller nor, by more than `LEAVE`, the
+    interpreter's exit, as a thread of an executor would.
     """
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # it cannot be cancelled from here on
@@ -117,8 +118,25 @@ def start_thread(work: Callable[[], T]) -> Future[T]:
     return future
 
 
+_RUNNING: dict[Future[Any], Event | None] = {}
+"""What runs on threads that are daemons, with what stops it."""
+
+LEAVE = 1.0
+"""Seconds that the interpreter's exit waits for computations that are told to stop."""
+
+
+@atexit.register
+def stop_running() -> None:
+    """Stop what still runs: a daemon thread that wakes inside a C++ library at the exit aborts the process."""
+    for stop in list(_RUNNING.values()):
+        if stop is not None:
+            stop.set()
+    wait(list(_RUNNING), LEAVE)
+
+
 def settle(future: Future[T], work: Callable[[], T]) -> None:
     """Run the work and set the future's result or exception."""
+    _RUNNING[future] = STOP.get()
     try:
         result = work()
     except StopIteration as error:  # cannot be passed on by futures, as by generators (PEP 479)
@@ -127,6 +145,8 @@ def settle(future: Future[T], work: Callable[[], T]) -> None:
         future.set_exception(error)
     else:
         future.set_result(result)
+    finally:
+        del _RUNNING[future]
 
 
 async def on_thread(work: Callable[[], T]) -> T:

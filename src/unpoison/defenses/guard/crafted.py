@@ -285,7 +285,7 @@ def neighbor_features(alone: Matrix, wanted: QuestionTerms, spoken: TextWords, t
 
     Its own log-odds; the highest and the sum over suspects of probability times shared words; the highest of
     probability times the share of its words that the suspect has; the level of the set; the logarithm of its size.
-    If a text has a near-copy with another name or number (`rewritten`), its near-copies share no words with it: whoever
+    If a text has a near-copy with another name or number (`rewrites`), its near-copies share no words with it: whoever
     copies a page and changes a value must not make that page suspicious, and nobody knows which of them is honest.
 
     Args:
@@ -301,7 +301,10 @@ def neighbor_features(alone: Matrix, wanted: QuestionTerms, spoken: TextWords, t
     words, shared = features.common_words(wanted.stems, spoken, k, suspects)
     shared[suspects, np.arange(len(suspects))] = 0
     close = shared >= features.COPIED * np.minimum(words[:, None], words[suspects])
-    doubtful = sorted({i for i, n in np.argwhere(close).tolist() if features.rewritten(texts[i], texts[suspects[n]])})
+    near, of = np.nonzero(close)
+    record = {i: features.RecordText.of([texts[i]]) for i in {*near.tolist(), *suspects[of].tolist()}}
+    pairs = zip(near.tolist(), suspects[of].tolist())
+    doubtful = sorted({i for i, other in pairs if record[i].rewrites(record[other])})
     shared[doubtful] *= ~close[doubtful]
     alike = shared / np.sqrt(words[:, None] * words[suspects]) * likely
     inside = shared / words[:, None] * likely

@@ -30,7 +30,7 @@ from unpoison.text.analysis import CAPITAL, MARK, SHAPES, STOP, Words, words_of
 
 __all__ = [
     "COLUMNS", "Matrix", "QuestionTerms", "Style", "TextWords", "beside", "common_words", "coverage", "ranges",
-    "rewritten", "root", "run_codes", "words_of_form",
+    "root", "run_codes", "words_of_form",
 ]  # fmt: skip
 
 Matrix = NDArray[np.float64]
@@ -317,12 +317,10 @@ class RecordText(NamedTuple):
         """Whether each of two texts has a name or number that the other lacks."""
         return bool(self.values - other.every and other.values - self.every)
 
-
-def rewritten(one: Words, other: Words) -> bool:
-    """Whether two texts share `COPIED` of the shorter one's words in the same order, and differ in a name or number."""
-    left, right = RecordText.of([one]), RecordText.of([other])
-    same = COPIED * max(MIN_COPIED, min(len(left.stems), len(right.stems)))
-    return left.differs(right) and LCSseq.similarity(left.stems, right.stems) >= same
+    def rewrites(self, other: RecordText) -> bool:
+        """Whether they share `COPIED` of the shorter one's words in the same order, and differ in a name or number."""
+        same = COPIED * max(MIN_COPIED, min(len(self.stems), len(other.stems)))
+        return self.differs(other) and LCSseq.similarity(self.stems, other.stems) >= same
 
 
 def words_of_form(
