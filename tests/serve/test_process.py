@@ -144,22 +144,28 @@ def test_raw_nonsense_is_refused(server: Server, raw: bytes) -> None:
 
 
 @pytest.mark.needs("openai")
-def test_request_in_work_is_finished_before_the_service_ends() -> None:
+@pytest.mark.parametrize("grace", [60, 0])
+def test_request_in_work_is_finished_before_the_service_ends_or_told_to_come_again(grace: int) -> None:
     with model_server() as models:
-        generator = "openai:held,base_url=" + models + "/v1"
-        environment = {"OPENAI_API_KEY": "x"}
-        with running("-d", "radar", "-g", generator, **environment) as server, ThreadPoolExecutor(1) as pool:
+        arguments = "-d", "radar", "-g", f"openai:held,base_url={models}/v1", "--limit", f"grace={grace}"
+        with running(*arguments, OPENAI_API_KEY="x") as server, ThreadPoolExecutor(1) as pool:
             slow = pool.submit(server.post, "/v1/answer", {**SHARKS, "passages": SHARKS["passages"][:2]})
             while "unpoison_in_flight 1.0" not in server.get("/metrics"):
                 assert not slow.done()
             server.process.send_signal(signal.SIGTERM)
             until(lambda: any(line["event"] == "Shutting down" for line in server.lines), server.process)
+            if not grace:
+                until(slow.done, server.process)
             release(models)
             status, reply = slow.result()
             assert server.ended() == 0
-    assert status == 200
-    assert reply["answer"]["calls"]
-    assert server.lines[-1]["event"].startswith("Finished server process")
+    if grace:
+        assert status == 200
+        assert reply["answer"]["calls"]
+    else:
+        assert (status, reply["error"]["type"]) == (503, "Stopping")
+        assert all("Exception" not in line["event"] for line in server.lines)
+    assert any(line["event"].startswith("Finished server process") for line in server.lines)
 
 
 def test_silent_and_half_sent_connections_take_nothing_from_others(server: Server) -> None:

@@ -172,6 +172,11 @@ class RequestMiddleware:
             self.metrics.rejected.labels(refusal.kind).inc()
             record.error, message = refusal.kind, str(refusal.detail)
             await failure_reply(refusal.status_code, refusal.kind, message, refusal.headers)(scope, body, reply)
+        except asyncio.CancelledError:  # the server stops, and its grace is over
+            if reply.started:
+                raise
+            record.error = "Stopping"
+            await failure_reply(503, "Stopping", "the service stops; send it again")(scope, body, reply)
         except Exception as error:
             log_bug(error, record)
             record.error = "InternalError"
