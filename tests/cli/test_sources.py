@@ -66,6 +66,8 @@ def test_list_reads_policies_logs_folders_and_standard_input(rows: Path, tmp_pat
     origin = f"{tmp_path}/docs/hr/"
     assert json.loads(folder.stdout) == {"origin": origin, "passages": 1, "questions": 0, "share": 1.0}
     assert run("sources", "list", "--json", tmp_path / "docs" / "hr" / "leave.md").stdout == folder.stdout
+    both = run("sources", "list", "--json", rows, tmp_path / "docs").stdout
+    assert [json.loads(line)["passages"] for line in both.splitlines()] == [3, 1, 1, 1]
     log = {"audit": 1, "query_hash": "q", "passages": [{"source": "https://cnn.com", "kept": True}] * 2}
     alone = run("sources", "list", "-", input=json.dumps(log))
     assert "cnn.com" in alone.stdout

@@ -115,6 +115,13 @@ def test_without_sources_every_passage_has_a_voice_and_the_notes_say_so():
     assert any("sources=Sources()" in note for note in answer.screening.evidence.notes)
 
 
+def test_a_question_in_a_language_that_the_reader_does_not_know_is_said_once():
+    reader = Reader()
+    reader.unread_language = {QUESTION: "Klingon", "": None}.get  # type: ignore[attr-defined]
+    notes = Guard(generator=reader, sources=Sources(POLICY)).answer(QUESTION, TRUE).screening.evidence.notes
+    assert sum("no questions in this language (Klingon): claims were not read" in note for note in notes) == 1
+
+
 def test_with_sources_and_no_policy_one_owner_has_one_voice():
     answer = Guard(generator=Reader(), sources=Sources()).answer(QUESTION, [*lies(5, "evil.example"), *TRUE])
     assert answer.text == "30 days"
