@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from unpoison.errors import clip
+from unpoison.utils.assets import read_data
 
 __all__ = ["PAST", "PLACE", "PROMPT_INJECTION", "SENTENCES", "Reason", "add_sentences", "as_reason", "quotable"]
 
@@ -33,66 +34,10 @@ DIGITS = 6
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-TRUTH = "whether it is true was not checked"
 PLACE = "place {place} of {count}"
 PAST = f"{PLACE}, past the {{keep}} kept"
 
-SENTENCES: dict[str, str] = {
-    # any defense
-    "prompt_injection": "contains a prompt injection: {quote!r}",
-    "prompt_injection.cut": "kept without its prompt injection {quote!r}",
-    "prompt_injection.flagged": "kept with a possible prompt injection {quote!r}",
-    "exempt": "exempt from screening",
-    "answer.uninformative": "its answer is uninformative",
-    "copies.copy": "a copy of passage {passage}",
-    "copies.all_equal": "all passages have the same embedding, so nothing tells them apart and all are kept",
-    "nothing.retrieved": "retrieval rank {rank}",
-    "nothing.past": "retrieval rank {rank}, past the {keep} kept",
-    "nothing.read": "retrieval is switched off",
-    # Guard
-    "hidden": "hides {what}",
-    "hidden.read": "hides {what}; read without it",
-    "gibberish": "contains text that no person writes: {quote!r}",
-    "gibberish.kept": "may contain text that no person writes, below the threshold: {quote!r}",
-    "gibberish.window": "text that no person writes",
-    "crafted": "looks written for this question ({probability:.2f})",
-    "crafted.kept": "may be written for this question, below the threshold ({probability:.2f})",
-    "crafted.window": "looks written for this question",
-    "crafted.neighbors": "others of the passages look so too",
-    "crafted.quote": "\u201c{quote}\u201d",
-    "allow": "if it is fine, allow: {allow}",
-    "guard.flagged": "flagged only",
-    "guard.alone": "flagged only, since no other passage answers the question",
-    "guard.spared": f"its source is known or it is allowed, so its style is not judged; {TRUTH}",
-    "guard.threshold": "no sign of tampering in its text, but above the threshold ({probability:.2f})",
-    "guard.unremarkable": f"no sign of tampering in its text ({{probability:.2f}}); {TRUTH}",
-    "guard.too_short": f"too short to judge its style ({{probability:.2f}}); {TRUTH}",
-    "guard.unchecked": "every check is switched off",
-    "guard.unjudged": f"hides nothing ({{probability:.2f}}); its style is not judged in this script, and {TRUTH}",
-    "guard.redacted": "kept without {spans} suspicious parts, which leaves {probability:.2f}",
-    # sources
-    "sources.contradicted": "says {answer} (new sources: {own}) against {other} (known sources: {known})",
-    "sources.agrees": "says {answer}, as known sources do ({others})",
-    "sources.trusted": "says {answer}, and its source is trusted",
-    "sources.one_origin": "one of {count} texts from one source that was never seen before",
-    "sources.blocked": "its source is blocked",
-    # results of tools
-    "tool.passed": "contains no instructions to the model",
-    "tool.hidden": "hides characters ({count})",
-    "tool.split": "spreads a prompt injection over several texts",
-    "tool.too_much": "cannot be screened as a whole ({what})",
-    "tool.unread": "holds a file of a type that is not screened",
-    "tool.failed": "could not be screened",
-    "tool.source": "comes from a blocked source",
-    "tool.name": "has a name that the protocol does not allow",
-    "tool.shadows": "has a name that looks like another tool's",
-    "tool.unapproved": "is not approved in the lock file",
-    "tool.changed": "has changed since it was approved",
-    # memories
-    "memory.kept": "contains nothing suspicious",
-    "memory.rule": "sets rules for the agent, and its source is not trusted",
-    "memory.order": "tells the agent what to do later, and its source is not known",
-}
+SENTENCES: dict[str, str] = read_data("reasons.json")
 """The sentence of every code, as a `str.format` string over the parameters of the reason; a defense adds its own."""
 
 

@@ -16,13 +16,14 @@ from unicodedata import normalize
 
 import Stemmer
 
-from unpoison.text.languages import FUNCTION_WORDS, LANGUAGES, fold, other_language, phrases
+from unpoison.text.languages import FUNCTION_WORDS, LANGUAGES, fold, has_decimal_comma, other_language, phrases
 from unpoison.text.moments import Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question, wanted
 from unpoison.text.tokens import ENGLISH_318, Token, arabic, fold_text, tokens, word_list
 from unpoison.text.units import MEASURES, Quantity, single
 from unpoison.text.value_reader import read_values
 from unpoison.text.values import compare_all
+from unpoison.utils.assets import read_data
 
 __all__ = [
     "MAX_ANSWER_CHARS", "ParsedAnswer", "denying", "form", "read_answer",
@@ -77,7 +78,7 @@ _CONTRAST = re.compile(r"(?:[,;(]\s?(?:and |but )?not|\brather than|\binstead of
 _NUMBER_SIGN = re.compile(r"\bNo\.\s?(?=[0-9])", re.IGNORECASE)
 _ONLY_WITH_VALUES = frozenset(("spring", "autumn", "more", "ad", "early", "late", "mid"))
 """Words for bounds and seasons that mean something else in a text without values."""
-_ONLY_IN_TIME = frozenset(("before", "until", "after", "since"))
+_ONLY_IN_TIME = frozenset(("before", "until", "by", "after", "since"))
 """Prepositions that mean something else beside values that they do not qualify."""
 
 _EMPTY = (ENGLISH_318 | {"according", "called", "named", "known"}) - word_list("telling")
@@ -113,7 +114,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
         date="date" in (kind, expected.kind),
         years="number" not in (kind, expected.kind),
         alone=True,
-        dots=language is not None,
+        dots=has_decimal_comma(expected.text) or has_decimal_comma(text),
     )
     values = _distinct(reading.values, said)
     answer_tokens = tokens(fold_text(said))
@@ -225,20 +226,7 @@ def _speaks(word: str, empty: frozenset[str] = _EMPTY) -> bool:
 _COPULA = re.compile(r"\s(?:is|was|are|were)\s")
 _HOW_MANY = re.compile(r"\bhow many ([a-z]+)\b")
 
-_ALIASES = {
-    name: names.split(", ")[0]
-    for names in (
-        "united states, us, usa, united states of america", "united kingdom, uk", "european union, eu",
-        "united nations, un", "united arab emirates, uae", "soviet union, ussr, union of soviet socialist republics",
-        "new york city, nyc", "washington dc, washington d c, washington district of columbia",
-        "nato, north atlantic treaty organization, north atlantic treaty organisation",
-        "world health organization, world health organisation", "federal bureau of investigation, fbi",
-        "central intelligence agency, cia", "european central bank, ecb", "international monetary fund, imf",
-        "national aeronautics and space administration, nasa", "chinese communist party, ccp",
-        "european space agency, esa", "prc, peoples republic of china, people's republic of china",
-    )
-    for name in names.split(", ")
-}  # fmt: skip
+_ALIASES: dict[str, str] = {name: row.split(", ")[0] for row in read_data("names.yaml") for name in row.split(", ")}
 """Names and their abbreviations, by the first of them; for whole answers only."""
 
 

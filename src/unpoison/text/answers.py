@@ -34,6 +34,9 @@ SHORT = 6
 """Maximum content words of an answer that is a name or phrase, rather than an explanation."""
 
 
+QUALIFIERS = 2
+"""Maximum words of each of two answers with equal values that say for whom or what the value is."""
+
 _NEUTRAL = word_set("the of in on at by is are was were it its they that this be been and as")
 """Words that do not change the meaning if left out."""
 
@@ -140,18 +143,21 @@ SIDES_APART = 3
 
 def _opposites(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
     """Of two alike, one has a word of one side ("before meals"), the other of the other; with both, one says none."""
-    if len(first.stems ^ second.stems) > SIDES_APART:
+    (mine, said), (theirs, also) = _sides(first), _sides(second)
+    if len(first.stems ^ second.stems) > max(SIDES_APART, said + also):
         return None
-    mine, theirs = _sides(first), _sides(second)
     matters = [name for name in mine.keys() & theirs.keys() if len(mine[name]) == len(theirs[name]) == 1]
     return RIVAL if any(mine[name] != theirs[name] for name in matters) else None
 
 
-def _sides(answer: ParsedAnswer) -> dict[str, set[str]]:
-    """The matters of which an answer names a side, with the sides."""
+def _sides(answer: ParsedAnswer) -> tuple[dict[str, set[str]], int]:
+    """The matters of which an answer names a side, with the sides, and the number of words that name them."""
     words = [*map(fold, answer.words), *[""] * 8]
-    found = [phrase[0] for at in range(len(answer.words)) if (phrase := phrases("opposites").at(words, at))]
-    return {matter: {side for other, side in found if other == matter} for matter, _ in found}
+    found = [(phrase, at) for at in range(len(answer.words)) if (phrase := phrases("opposites").at(words, at))]
+    sides: dict[str, set[str]] = {}
+    for ((matter, side), _), _ in found:
+        sides.setdefault(matter, set()).add(side)
+    return sides, sum(end - at for (_, end), at in found)
 
 
 def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
@@ -176,8 +182,9 @@ def _values(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion)
         return RIVAL
     if first.bounds != second.bounds:
         return RISKY
-    if not _is_nested(first, second):
-        return NEARLY if expected.kind == "date" else REORDERED
+    if not _is_nested(first, second):  # each with words of its own: a value for adults, and one for children
+        few = max(len(first.content - second.content), len(second.content - first.content)) <= QUALIFIERS
+        return RISKY if few else NEARLY if expected.kind == "date" else REORDERED
     if first.signs != second.signs or _is_other_name(first, second):
         return RISKY
     if verdict == "compatible":
@@ -235,7 +242,7 @@ def _names(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Rela
         if Levenshtein.normalized_similarity(first.letters, second.letters, score_cutoff=CLOSE) < CLOSE:
             return None
         extra = set(first.letters.split()) ^ set(second.letters.split())
-        return RISKY if extra & _ROMANS else SPELT
+        return RISKY if extra & _ROMANS or any(len(word) < MIN_LETTERS for word in extra) else SPELT
     return None
 
 
@@ -256,7 +263,7 @@ def relation_by_value(question: str, left: str, right: str, guess: Relation) -> 
     agrees = verdict in ("equal", "compatible")
     if agrees and (several(left, kind, question) or several(right, kind, question) or guess.sure):
         return guess if guess.same >= LIKELY or guess == RIVAL else COMPATIBLE
-    return guess if guess.sure or verdict is None else BY_VALUES[verdict]
+    return guess if guess.sure or guess == RISKY or verdict is None else BY_VALUES[verdict]
 
 
 def group_equivalent(ranked: Sequence[str], related: Related) -> dict[str, list[str]]:

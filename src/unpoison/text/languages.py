@@ -17,8 +17,8 @@ from unpoison.text.tokens import word_list
 from unpoison.utils.assets import read_data
 
 __all__ = [
-    "FUNCTION_WORDS", "HAN", "LANGUAGES", "duration_unit", "fold", "is_mixed", "mentions", "other_language", "phrases",
-    "pieces",
+    "FUNCTION_WORDS", "HAN", "LANGUAGES", "duration_unit", "fold", "has_decimal_comma", "is_mixed", "mentions",
+    "other_language", "phrases", "pieces", "table",
 ]  # fmt: skip
 
 MAX_CHARS = 4000
@@ -28,7 +28,7 @@ ENGLISH = word_list("english")
 """Function words of questions and running text, but not of lists of names. "in", "an" and "a" are also German."""
 
 LISTED = ("de", "es", "fr", "it", "pt", "nl", "sv", "da", "pl", "cs", "tr", "id", "ro", "hu", "fi", "sw")
-FUNCTION_WORDS = {name: word_list(f"in_{name}") for name in LISTED}
+FUNCTION_WORDS = {name: word_list(f"in_{name}") for name in LISTED} | {"und-Cyrl": word_list("in_ru")}
 """Frequent words by language, of two letters or more: single letters are initials and formulas in English.
 
 Danish covers Norwegian, Indonesian covers Malay.
@@ -84,6 +84,11 @@ def other_language(text: str) -> str | None:
     return (None if text.isascii() else _script(text)) or _language(written)
 
 
+def has_decimal_comma(text: str) -> bool:
+    """Whether 1,250 is little more than one in the language of a text, as in most but English, Chinese and Japanese."""
+    return other_language(text) not in (None, "zh", "ja", "ko")
+
+
 def is_mixed(text: str) -> bool:
     """Whether a text in Latin letters has a tenth as many of another script, as in "feature को enable करें"."""
     text = text[:MAX_CHARS]
@@ -106,13 +111,13 @@ def _script(text: str) -> str | None:
 def _language(written: list[str]) -> str | None:
     """The language whose function words clearly outnumber those of English, and are not only parts of names."""
     words = [word.lower() for word in written]
-    english = sum(word in ENGLISH for word in words)
+    english = sum(word in ENGLISH for word in words) - (words[:1] == ["was"])  # "Was kostet das?"
     if not words or 4 * english >= len(words):
         return None
     lists = _lists()
     counts = {name: sum(word in known for word in words) for name, known in lists.items()}
     name = max(counts, key=lambda language: counts[language])
-    needed = 1 if words[0] in ASKING or words[:1] == ["¿"] else 2
+    needed = 1 if words[0] in ASKING or words[0] in ("¿", "was") else 2
     if counts[name] >= needed and 2 * counts[name] > 3 * english and 8 * counts[name] >= len(words):
         certain = lists[name] - PARTICLES
         return name if any(word in certain for word in words) else None
@@ -212,7 +217,9 @@ class Phrases:
 
     def at(self, words: Sequence[str], position: int) -> tuple[Any, int] | None:
         """The value of the longest phrase at a position, and its end."""
-        for phrase, value in self._by_first.get(words[position], ()):
+        word = words[position]
+        known = self._by_first
+        for phrase, value in known.get(word if word in known else word.removesuffix("'"), ()):  # 15 Mart'a kadar
             if len(phrase) == 1 or tuple(words[position : position + len(phrase)]) == phrase:
                 return value, position + len(phrase)
         return None
@@ -231,12 +238,18 @@ class Phrases:
         return {word: value for word in self._by_first if (value := self.get(word)) is not None}
 
 
-@cache
-def phrases(*path: str) -> Phrases:
-    """A table of the data; of a table of tables ("parts"), pairs of both names are the values."""
+def table(*path: str) -> Any:
+    """The rows of a table of the data, as they are written."""
     rows: Any = _data()
     for name in path:
         rows = rows[name]
+    return rows
+
+
+@cache
+def phrases(*path: str) -> Phrases:
+    """A table of the data; of a table of tables ("parts"), pairs of both names are the values."""
+    rows = table(*path)
     if isinstance(rows, str):
         return Phrases({path[-1]: rows})
     return Phrases(rows) if all(isinstance(inner, str) for inner in rows.values()) else _joined(rows)

@@ -100,7 +100,7 @@ class Moments(Numbers):
         if year is None and day is None and not alone and (named == 0 or words[named - 1] not in _BEFORE_MONTHS):
             return 0  # a name, or the verb "may"
         if year is not None:
-            at = behind + 1 + (words[behind + 1] == "года")
+            _, at = phrases("of_year").at(words, behind + 1) or ("", behind + 1)
         return self._add("date", begun, at, (year, month[0], day))
 
     def _han_moment(self, at: int) -> int:
@@ -129,8 +129,17 @@ class Moments(Numbers):
         return self._add("date", at, number[1], (int(number[0]), None, None))
 
     def _weekday(self, at: int) -> int:
-        found = phrases("weekdays").at(self.words, at)
-        return 0 if found is None else self._add("weekday", at, found[1], (found[0],))
+        """A weekday, also "every second Friday", with its pace, and the first or last one of a month."""
+        words, first, parts = self.words, at, list[Qualifier]()
+        if (step := phrases("every").at(words, at)) is not None:
+            number = self.number(step[1])
+            first = number[1] if number else step[1]
+            parts = [("pace", str(number[0] if number else step[0]))]
+        found = phrases("weekdays").at(words, first)
+        nth = phrases("nth").at(words, at) or phrases("ordinals").at(words, at) if found is None else None
+        if nth is not None:
+            found, parts = phrases("weekdays").at(words, nth[1]), [("nth", str(nth[0]))]
+        return 0 if found is None else self._add("weekday", at, found[1], (found[0],), *parts)
 
     def _clock(self, at: int) -> int:
         """The end of the time of day that begins here; 0 if there is none."""
@@ -159,7 +168,8 @@ class Moments(Numbers):
             return self._time(at, late[1], minutes + late[0], exact=False)
         half = phrases("dayparts").at(words, end)
         sure = sign == ":" or (sign and self.date and minutes % 60 > 12)  # 7.30 is no day of a month
-        if not (sure or half or marked == "always" or (asked and (marked or sign))):
+        whole = self.date and self.alone and at == 0 and end >= self.size  # "14h" answers "when?"
+        if not (sure or half or marked == "always" or (marked and whole) or (asked and (marked or sign))):
             counted = words[end].isalpha() or unit_name(words[end]) or words[end] in (*CURRENCIES, "-", "/", "°")
             alone = words[end] in ("", ".", ",") or words[at - 1] not in ("at", "le", "o", "um")
             if not (asked and words[at].isdecimal() and alone and not counted):

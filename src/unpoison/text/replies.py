@@ -15,17 +15,7 @@ from unpoison.utils.assets import read_data
 
 __all__ = ["ReasoningFilter", "informative", "without_reasoning"]
 
-REASONING = {
-    **{f"<{tag}>": f"</{tag}>" for tag in ("think", "thinking", "thought", "reasoning", "seed:think")},
-    "[think]": "[/think]",
-    "\u25c1think\u25b7": "\u25c1/think\u25b7",
-    "<|begin_of_thought|>": "<|end_of_thought|>",
-    "<|start_thinking|>": "<|end_thinking|>",
-    "<|channel|>analysis": "<|channel|>final<|message|>",
-    "<|channel|>commentary": "<|channel|>final<|message|>",
-    "<|channel|>final<|message|>": "",
-    **dict.fromkeys(("<|start|>assistant", "<|begin_of_solution|>", "<|start_response|>"), ""),
-}
+REASONING: dict[str, str] = read_data("reasoning.json")
 """Where reasoning begins a reply, and where it ends, in lower case. An empty end: the marker alone is removed."""
 
 _BARE = re.compile(r"analysis(?=[A-Z])")

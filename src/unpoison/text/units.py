@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from unpoison.text.languages import fold, phrases, pieces
+from unpoison.text.languages import fold, phrases, pieces, table
 from unpoison.text.tokens import word_set
 
 __all__ = [
@@ -38,42 +38,16 @@ class Quantity(NamedTuple):
     written: str = ""
 
 
-CURRENCIES = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "chf": "chf", "pln": "pln", "rub": "rub",
-              "try": "try", "cny": "cny"}  # fmt: skip
-"""The currency of each unit."""
-
 MEASURES: dict[str, tuple[str, Fraction, str]] = {
-    name: (kind, Fraction(factor), system)
-    for (kind, system), rows in {
-        ("length", "metric"): {"km kilometer kilometre": "1000", "m meter metre": "1", "cm centimeter centimetre":
-                               "0.01", "mm millimeter millimetre": "0.001"},
-        ("length", "imperial"): {"mi mile": "1609.344", "yd yard": "0.9144", "ft foot feet": "0.3048",
-                                 "in inch inches": "0.0254"},
-        ("mass", "metric"): {"kg kilogram kilo": "1000", "g gram gramme gramm": "1", "mg milligram": "0.001",
-                             "mcg ug μg µg microgram": "0.000001", "t tonne": "1000000"},
-        ("mass", "imperial"): {"lb lbs pound": "453.59237", "oz ounce": "28.349523125", "ton": "907184.74"},
-        ("time", "clock"): {"ms": "0.001", "second": "1", "minute": "60", "hour": "3600",
-                            "day": "86400", "week": "604800", "fortnight": "1209600"},
-        ("time", "calendar"): {"month": "2629800", "year": "31557600", "decade": "315576000",
-                               "century centuries": "3155760000"},
-        ("volume", "metric"): {"l liter litre": "1", "ml milliliter millilitre": "0.001", "cl": "0.01", "dl": "0.1"},
-        ("volume", "imperial"): {"gallon gal": "3.785411784", "quart": "0.946352946", "pint": "0.473176473"},
-        ("area", "metric"): {"hectare ha": "10000", "km2 sqkm": "1000000", "m2 sqm": "1"},
-        ("area", "imperial"): {"acre": "4046.8564224"},
-        ("data", "data"): {"kb kilobyte": "1", "mb megabyte": "1000", "gb gigabyte": "1000000",
-                           "tb terabyte": "1000000000", "pb petabyte": "1000000000000"},
-        ("length/time", "imperial"): {"mph": "0.44704"},
-        ("length/time", "metric"): {"kph kmh": "5/18"},
-        ("length/time", "sea"): {"knot": "463/900"},
-        ("share", "share"): {"%": "1/100", "‰": "1/1000", "割": "1/10"},
-        **{(kind, kind): {sign: "1"} for sign, kind in CURRENCIES.items()},
-        ("usd", "usd"): {"$": "1", "cent": "0.01"},
-        ("gbp", "gbp"): {"£": "1", "pence": "0.01"},
-    }.items()
-    for names, factor in rows.items()
-    for name in names.split()
-}  # fmt: skip
+    name: (named.split()[0], Fraction(str(factor)), named.split()[1])
+    for named, rows in table("measures").items()
+    for factor, names in rows.items()
+    for name in names.split(", ")
+}
 """Name to (kind, factor, system). Units of one system convert exactly, others approximately."""
+
+CURRENCIES = {name: kind for name, (kind, factor, system) in MEASURES.items() if kind == system and len(kind) == 3}
+"""The currency of each unit of money."""
 
 
 def single(word: str) -> str:
@@ -105,14 +79,18 @@ def to_count(value: Fraction, unit: str) -> Quantity:
 
 def near(left: Quantity, right: Quantity, *, about: bool = False) -> bool:
     """Whether two measures of a kind are equal; approximately, across systems of units or if one is said so."""
-    error = ABOUT if about else ROUNDED * (left.system != right.system)
+    endless = 10**9 % left.value.denominator or 10**9 % right.value.denominator  # a third is 33.3 %
+    error = ABOUT if about else ROUNDED * (left.system != right.system or endless > 0)
     return abs(left.amount - right.amount) <= error * max(abs(left.amount), abs(right.amount))
 
 
-JOINING = word_set("and und et y e en i")
+JOINING = word_set("and und et y e en i con")
 """Words between the parts of a number or of a duration."""
 
 _VULGAR = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4), "⅓": Fraction(1, 3), "⅔": Fraction(2, 3)}
+
+_HALVED = re.compile(r"(?:anderthalb|([a-z]{2,10}?)(?:einhalb|enhalf|enhalve))([a-z]{0,12})")
+"""A whole number, 1 if it is not named, and a half in one word, with a scale: anderthalbtausend, tweeënhalve."""
 
 
 class Numbers:
@@ -133,10 +111,26 @@ class Numbers:
         return 0 < at < self.size and self.pieces[at].start == self.pieces[at - 1].end
 
     def number(self, at: int) -> tuple[Fraction, int] | None:
-        """The number that begins here, in digits or words, and its end."""
-        found = self._plain_number(at)
-        dozen = phrases("dozens").at(self.words, at if found is None else found[1])
-        return found if dozen is None else ((12 if found is None else found[0] * 12) * Fraction(1), dozen[1])
+        """The number that begins here, in digits or words, and its end: two and a half million, half a million."""
+        words = self.words
+        found = self._part_of_scale(at) or self._plain_number(at)
+        if found is None:
+            return None
+        value, at = found
+        if (half := phrases("and_half").at(words, at)) is not None:  # of the scale: dos millones y medio
+            value, at = value + Fraction(phrases("scales").get(words[at - 1]) or 1) / 2, half[1]
+        while (scale := phrases("scales").at(words, at)) is not None:
+            value, at = value * int(scale[0]), scale[1]
+        return value, at
+
+    def _part_of_scale(self, at: int) -> tuple[Fraction, int] | None:
+        """A fraction just before the name of a large number, whose end it gives: half of "half a million"."""
+        at += phrases("homographs").get(self.words[at]) == 1  # eine halbe Million
+        part = phrases("fractions").at(self.words, at)
+        end = 0 if part is None else part[1] + (self.words[part[1]] in ("a", "-"))
+        if part is None or phrases("scales").at(self.words, end) is None:
+            return None
+        return Fraction(part[0]), end
 
     def _plain_number(self, at: int) -> tuple[Fraction, int] | None:
         words = self.words
@@ -155,8 +149,6 @@ class Numbers:
             return value, at + 1
         if words[at] in _VULGAR:
             value, at = value + _VULGAR[words[at]], at + 1
-        while (scale := phrases("scales").at(words, at)) is not None:
-            value, at = value * int(scale[0]), scale[1]
         if words[at] == "hundred":
             value, at = value * 100, at + 1
         return value, at
@@ -166,8 +158,9 @@ class Numbers:
         words, begun = self.words, at
         if words[at] in _VULGAR:
             return _VULGAR[words[at]], at + 1
-        if words[at].endswith("einhalb") and (whole := word_value(words[at].removesuffix("einhalb"))):
-            return whole[0] + Fraction(1, 2), at + 1
+        if (halved := _HALVED.fullmatch(words[at])) and (whole := word_value(halved[1] or "uno")):
+            scale = phrases("scales").get(halved[2]) if halved[2] else 1
+            return None if scale is None else ((whole[0] + Fraction(1, 2)) * int(scale), at + 1)
         total, current, last = Fraction(0), Fraction(0), 0
         while words[at]:
             step = at + (last >= 20 and words[at] in ("-", *JOINING))
@@ -205,8 +198,8 @@ class Numbers:
     def _number_word(self, at: int) -> tuple[tuple[int, ...], int]:
         """The values of the number word or phrase at a position, and its end."""
         words = self.words
-        for table in ("numbers", "ordinals", "scales"):
-            if (found := phrases(table).at(words, at)) is not None:
+        for name in ("numbers", "ordinals", "scales"):
+            if (found := phrases(name).at(words, at)) is not None:
                 return (int(found[0]),), found[1]
         return word_value(words[at]), at + 1
 

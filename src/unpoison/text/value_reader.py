@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from unpoison.text.languages import other_language, phrases
+from unpoison.text.languages import has_decimal_comma, phrases
 from unpoison.text.moments import Moments, Qualifier, Value
 from unpoison.text.questions import Kind
 from unpoison.text.tokens import word_list, word_set
@@ -51,7 +51,7 @@ def read_values(
         alone: Whether the text is an answer, whose article ("a week") and hyphenated numbers count.
         dots: Whether "1.250" is a thousand and more, as in most languages other than English.
     """
-    return _Reader(text, date, years, alone, dots or other_language(text) is not None).read()
+    return _Reader(text, date, years, alone, dots or has_decimal_comma(text)).read()
 
 
 _SHAPES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -61,6 +61,12 @@ _SHAPES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 )
 _DATES = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}([./])\d{1,2}\1\d{4}")
 
+_AMOUNTS = ("money", "share", "number")
+_OF_AMOUNTS = {"until": "most", "since": "least"}
+"""Bounds of time that also bound amounts: from 5 euros, until version 2."""
+_DOUBTFUL = re.compile(r"[1-9]\d{0,2},\d{3}")
+"""In languages with a decimal comma, this may be a number of thousands as in English."""
+
 NEAR_BY = {"direction": 12, "bound": 6, "rate": 6, "term": 8}
 """Maximum characters between a value and what qualifies it; 4 for other dimensions."""
 
@@ -68,7 +74,7 @@ _UNNAMED = word_list("no_units")
 """Words after a number that are not units."""
 _SHORT_SCALES = {"k": 10**3, "mn": 10**6, "bn": 10**9, "tn": 10**12}
 _MONEY_SCALES = _SHORT_SCALES | {"m": 10**6, "b": 10**9, "mm": 10**6}
-_COUNTRIES = word_set("us a au c ca hk nz s canadian australian singapore")
+_COUNTRIES = word_set("us a au c ca hk nz r s canadian australian singapore")
 _DEGREES = word_set("degree degrees ° grad degres grados gradi graden")
 _DAYS = ("tag", "tage", "tagen", "dag", "dagen", "工作日", "営業日")
 _MONEY = frozenset(CURRENCIES.values())
@@ -77,6 +83,7 @@ _SMALLER = {"year": "month", "week": "day", "day": "hour", "hour": "minute", "mi
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _RAISED = {"²": 2, "³": 3, "2": 2, "3": 3}
 _ADJECTIVES = word_set("working business calendar full whole volle lange long bank")
+_PER = phrases("per").single_words()
 _BEFORE_ARTICLE = word_set("within after for about only until in than")
 
 
@@ -111,7 +118,8 @@ class _Reader(Moments):
                 start, end = match.span()
                 if _DATES.match(match[0]) or any(s < end and start < e for s, e in ends.items()):
                     continue
-                key = re.sub(r"[\s/()-]", "", match[0])
+                key = re.sub(r"\(0\)|[\s/()-]", "", match[0])
+                key = "+" + key[2:] if kind == "phone" and key.startswith("00") else key
                 if key.isascii():
                     ends |= {piece.start: end for piece in self.pieces if start <= piece.start < end}
                     self.found.append(Value(kind, start, end, key))
@@ -129,6 +137,9 @@ class _Reader(Moments):
         if number is None or (words[begun] == "one" and begun and words[begun - 1] == "no"):
             return self._times(begun)
         value, end = number
+        if (period := self._unit_of_rate(end)) and (again := phrases("once_in").at(words, end + 1)):  # üç ayda bir
+            rate = ("rate", _period(value, period))
+            return self._add("number", begun, again[1], to_count(Fraction(again[0]), "time"), rate)
         named = begun > 1 and words[begun - 1] == "-" and self.glued(begun) and words[begun - 2].isalpha()  # SI-8
         if not self.alone and ((named and sign == 1) or (begun and words[begun - 1] == "§")):
             return end
@@ -138,13 +149,15 @@ class _Reader(Moments):
             return self._add("share", begun, top[1], to_count(top[0] / value * 100, "%"))
         value, end = self._scaled(value, end, bool(money))
         unit, behind, parts = (money, end, []) if money else self._unit(end)
-        if (unit in _TIMES or unit in CURRENCIES) and (half := self._and_a_half(behind)):
+        if unit in MEASURES and (half := self._and_a_half(behind)):
             value, behind = value + Fraction(1, 2), half
         value, behind = self._longer(value, unit, behind)
         key = to_count(sign * value, unit)
         spoken = words[begun - 1] if begun else ""
         if spoken.isalpha() and spoken not in _UNNAMED and not unit and "." in words[at] and not self.dots:
             key = key._replace(written=words[at])  # Python 3.1 is not Python 3.10
+        elif self.dots and _DOUBTFUL.fullmatch(words[at]):
+            key = key._replace(written=words[at])
         kind: Kind = _kind(key)
         if kind == "number" and not key.kind and unit != "time":
             behind = end  # a noun stays among the words
@@ -174,22 +187,23 @@ class _Reader(Moments):
         words = self.words
         found = phrases("fractions").at(words, at)
         top = Fraction(1)
+        early = phrases("quarters").at(words, at + 1)  # um halb acht
+        if self._part_of_scale(at) or (early is not None and self._hour(early[1]) is not None):
+            return 0
         if found is None:
             first = (1,) if phrases("homographs").get(words[at]) == 1 else word_value(words[at])
-            part = phrases("fractions").get(single(words[at + 1])) if len(first) == 1 else None
-            if part is None:
+            part = phrases("fractions").at(words, at + 1) or phrases("fractions").at([single(words[at + 1])], 0)
+            if part is None or len(first) != 1:
                 return 0
-            top, found = Fraction(first[0]), (part, at + 2)
+            top, found = Fraction(first[0]), (part[0], max(part[1], at + 2))
         elif found[0] not in ("1/2", "3/2"):
             return 0  # "third", "quarter" alone
         value, end = top * Fraction(found[0]), found[1]
         end += words[end] in ("-", "'")
-        skip = end + (words[end] in ("a", "an", "of") and words[end + 1] in ("hour", "year", "day", "month"))
-        unit = unit_name(words[skip])
-        if (dozen := phrases("dozens").at(words, end + (words[end] == "a"))) is not None:
-            return self._add("number", begun, dozen[1], to_count(12 * value, ""))
-        if unit in _TIMES:
-            return self._rate(self._add("duration", begun, skip + 1, to_count(value, unit)), noun=False)
+        skip = end + (words[end] in ("a", "an", "of", "d'") and self._named_unit(end + 1) != "")
+        if unit := self._named_unit(skip):
+            key = to_count(value, unit)
+            return self._rate(self._add(_kind(key), begun, skip + 1, key), noun=False)
         if (value.denominator == 2 and value > 1) or (found[0] == "1/2" and top == 1 and not self.alone):
             return 0
         return self._add("share", begun, end, to_count(100 * value, "%"))
@@ -200,19 +214,27 @@ class _Reader(Moments):
         found = phrases("homographs").at(words, at)
         if found is None:
             return None
-        unit = unit_name(words[found[1]])
-        if not (unit in _TIMES or unit in CURRENCIES):
+        if not self._named_unit(found[1]):
             return None
         if words[at] in ("a", "an") and not ((self.alone and at == 0) or words[at - 1] in _BEFORE_ARTICLE):
             return None  # "a year" is also a rate
         return Fraction(found[0]), found[1]
+
+    def _named_unit(self, at: int) -> str:
+        """The unit of time, money or measure that begins here; of the measures, not one of one or two letters."""
+        unit = unit_name(self.words[at])
+        return unit if unit in _TIMES or unit in CURRENCIES or (unit in MEASURES and len(self.words[at]) > 2) else ""
+
+    def _unit_of_rate(self, at: int) -> str:
+        """The unit of time that begins here, also in the form that it has in a rate."""
+        return next((n for n in (phrases("rates").get(self.words[at]), unit_name(self.words[at])) if n in _TIMES), "")
 
     def _times(self, at: int) -> int:
         """How often: "twice a week"; "once" only before a rate."""
         found = phrases("times").at(self.words, at)
         if found is None:
             return 0
-        rated = phrases("rates").at(self.words, found[1]) is not None
+        rated = self._per(found[1], once=True) is not None
         if found[0] == 1 and not rated and not (self.alone and self.size <= 2):
             return 0
         self._add("number", at, found[1], to_count(Fraction(found[0]), "time"))
@@ -223,8 +245,6 @@ class _Reader(Moments):
         words, scales = self.words, _MONEY_SCALES if money else _SHORT_SCALES
         if words[end] in scales and (money or self.glued(end)):
             value, end = value * scales[words[end]], end + 1
-        if words[end : end + 3] == ["and", "a", "half"]:
-            return value + Fraction(1, 2), end + 3
         if words[end] == "/" and (bottom := self.number(end + 1)) and self.glued(end) and bottom[0]:
             return value / bottom[0], bottom[1]
         if words[end + 1] == "/" and words[end] in ("1", "2", "3") and words[end + 2] in ("2", "3", "4"):
@@ -271,9 +291,9 @@ class _Reader(Moments):
         kind = MEASURES[name][0] if name in MEASURES else ""
         if power and kind == "length":
             return f"{power} {name}", last + 1, parts
-        other = unit_name(words[at + 2])
-        if words[at + 1] in ("/", "per") and other in MEASURES and kind not in ("", "time", "share", *_MONEY):
-            return f"{name}/{other}", at + 3, parts
+        per = self._per(at + 1) if kind not in ("", "time", "share", "points", *_MONEY) else None
+        if per is not None and per[0] in MEASURES and (kind in ("length", "data") or per[0] not in _TIMES):
+            return f"{name}/{per[0]}", per[1], parts
         return name, at + 1, parts
 
     def _noun(self, at: int) -> str:
@@ -291,9 +311,12 @@ class _Reader(Moments):
         return found[1] if found is not None and found[0] == "1/2" else 0
 
     def _longer(self, value: Fraction, unit: str, end: int) -> tuple[Fraction, int]:
-        """A duration with the smaller units that follow: 1 h 30 min."""
-        number = self.number(end + (self.words[end] in JOINING)) if unit in _SMALLER else None
+        """A duration with the smaller units that follow: 1 h 30 min; in an answer, a price with hundredths."""
+        priced = unit in CURRENCIES and self.alone
+        number = self.number(end + (self.words[end] in JOINING)) if unit in _SMALLER or priced else None
         smaller = self._unit(number[1]) if number else ("", 0, [])
+        if number and priced and number[1] >= self.size and 10 <= number[0] < 100:
+            return value + number[0] / 100, number[1]
         if number is None or smaller[0] != _SMALLER[unit]:
             return value, end
         return value + number[0] * MEASURES[smaller[0]][1] / MEASURES[unit][1], smaller[1]
@@ -302,26 +325,40 @@ class _Reader(Moments):
         """The end of a rate behind a value, such as "a day" or "per user", which becomes a part of it."""
         words = self.words
         for start in range(end, end + 1 + noun + (words[end] == "/")):
-            found = phrases("rates").at(words, start)
-            if found is None and words[start] in ("/", "per", "pro", "par", "por", "each", "je"):
-                unit = unit_name(words[start + 1])
-                plain = words[start + 1].isalpha() and words[start + 1] not in _UNNAMED
-                name = unit if unit in MEASURES else single(words[start + 1]) if plain else ""
-                found = (name, start + 2) if name else None
+            found = self._per(start, once=self.found[-1].unit == "time")
             if found is None or (start > end and not words[end].isalpha()):
                 continue
-            self.found[-1] = self.found[-1]._replace(parts=self.found[-1].parts | {("rate", str(found[0]))})
+            self.found[-1] = self.found[-1]._replace(parts=self.found[-1].parts | {("rate", found[0])})
             self.taken.append((self.pieces[start].start, self.pieces[found[1] - 1].end))
             return end if start > end else found[1]
         return end
+
+    def _per(self, at: int, *, once: bool = False) -> tuple[str, int] | None:
+        """What a rate is for, and its end: "a day", "per 100 ml", "every two weeks", "once in two weeks"."""
+        words = self.words
+        step = phrases("every").at(words, at)
+        opened = step or phrases("per").at(words, at) or (phrases("in").at(words, at) if once else None)
+        if opened is not None:
+            number = self.number(opened[1]) or phrases("fractions").at(words, opened[1])
+            count, end = number or (Fraction(step[0] if step else 1), opened[1])
+            unit = unit_name(words[end]) if not number or words[opened[1]] not in _UNNAMED else ""
+            if unit in MEASURES and (unit in _TIMES or not step):
+                return _period(Fraction(count), unit), end + 1
+            plain = not (number or step or once) and words[end].isalpha() and words[end] not in _UNNAMED
+            if plain and not unit:
+                return single(words[end]), end + 1
+        rate = phrases("rates").at(words, at)
+        return None if rate is None else (str(rate[0]), rate[1])
 
     def _part(self, at: int) -> int:
         """A phrase that qualifies a value."""
         words = self.words
         found = phrases("parts").at(words, at)
-        if found is None and (rate := phrases("rates").at(words, at)) is not None:
+        if found is None and (rate := self._per(at)) is not None and words[at] not in _PER:
             found = ("rate", rate[0]), rate[1]
-            if self.alone and self.size == rate[1] - at:  # "weekly" is once a week
+            counted = any(word[:1].isdecimal() or word_value(word) for word in words[at + 1 : rate[1]])
+            again = any(start == self.pieces[at].start for start, _ in self.taken)
+            if not again and (counted or (self.alone and self.size == rate[1] - at)):  # "weekly" is once a week
                 return self._add("number", at, rate[1], to_count(Fraction(1), "time"), found[0])
         if found is None:
             return 0
@@ -353,6 +390,10 @@ class _Reader(Moments):
             if opened:
                 self.taken.append((self.pieces[first - 1].start, left.start))
 
+    def _reach(self, dimension: str) -> int:
+        """The most characters between a value and what qualifies it; in an answer, a word may stand between."""
+        return 12 if dimension == "bound" and self.alone else NEAR_BY.get(dimension, 4)
+
     def _attach(self) -> frozenset[Qualifier]:
         """Give each part to the nearest value; return those that belong to none."""
         loose, counts = set(), [n for n, value in enumerate(self.found) if isinstance(value.key, Quantity)]
@@ -361,7 +402,7 @@ class _Reader(Moments):
             gaps = [
                 (max(value.start - end, start - value.end, 0), n)
                 for n, value in enumerate(self.found)
-                if max(value.start - end, start - value.end) <= NEAR_BY.get(part[0], 4) and _fits(part, value, start)
+                if max(value.start - end, start - value.end) <= self._reach(part[0]) and _fits(part, value, start)
             ]
             if not gaps and part[1] in ("least", "most") and self.alone and len(counts) == 1:
                 gaps = [(0, counts[0])]  # maximum wind without tugs: 18 m/s
@@ -371,9 +412,18 @@ class _Reader(Moments):
             _, n = min(gaps)
             value = self.found[n]
             if not value.part(part[0]):
-                self.found[n] = value._replace(parts=value.parts | {part})
+                named = _OF_AMOUNTS if value.kind in _AMOUNTS else {"by": "until"}
+                own = (part[0], named.get(part[1], part[1]))
+                self.found[n] = value._replace(parts=value.parts | {own})
                 self.taken.append((start, end))
         return frozenset(loose)
+
+
+def _period(count: Fraction, unit: str) -> str:
+    """A unit of time with how many of it, or another name of the same period: 12 months are a year."""
+    amount, system = (count * MEASURES[unit][1], MEASURES[unit][2]) if unit in _TIMES else (None, "")
+    same = (name for name in ("year", "week", "day", "hour") if MEASURES[name][1:] == (amount, system))
+    return unit if count == 1 else next(same, f"{count} {unit}")
 
 
 def _kind(key: Quantity) -> Kind:
@@ -391,8 +441,8 @@ def _fits(part: Qualifier, value: Value, start: int) -> bool:
         return value.kind in ("date", "number")
     if dimension == "days":
         return value.unit == "day"
-    if part[1] in ("before", "until", "after", "since"):
-        return value.kind not in ("money", "share", "number")
+    if part[1] in ("before", "until", "by", "after", "since"):
+        return value.kind not in _AMOUNTS or (part[1] in _OF_AMOUNTS and start < value.start)
     if dimension in ("heading", "side"):
         return value.kind == "number" and bool(value.unit) and 0 <= start - value.end <= 2
     if isinstance(value.key, Quantity):

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from unpoison.text.languages import FUNCTION_WORDS, other_language
-from unpoison.text.moments import HALVES, Value
+from unpoison.text.languages import FUNCTION_WORDS, has_decimal_comma, other_language, table
+from unpoison.text.moments import HALVES, Qualifier, Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, Kind, Wanted
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
-from unpoison.text.units import Quantity, near
-from unpoison.text.value_reader import MAX_CHARS, values
+from unpoison.text.units import Quantity, near, to_count
+from unpoison.text.value_reader import MAX_CHARS, read_values, values
 
 __all__ = [
     "Verdict", "agree", "answers_kind", "compare_all", "find_value", "one_of_each", "question_coverage", "several",
@@ -40,18 +41,7 @@ FITTING: dict[str, frozenset[str]] = {
 _ALSO_FOUND = {"date": frozenset(("clock", "weekday", "duration")), "number": FITTING["number"]}
 """Of these, the kinds to search for in a passage without a value of the kind itself."""
 
-_NAMES = {
-    "person": re.compile(
-        r"(?:\b(?:Dr|Prof|Mr|Mrs|Ms|Mme|Sra?|Dott|Dhr)\.?\s|\bHerr\s|\bFrau\s){0,3}"
-        r"\b[A-ZÀ-Ý][a-zß-ÿ][\w'-]{0,30}\s(?:(?:von|van|de|der|di|da|del)\s){0,2}[A-ZÀ-Ý][a-zß-ÿ][\w'-]{0,30}"
-    ),
-    "place": re.compile(
-        r"\b(?:rue|avenue|boulevard|place|quai|calle|avenida|plaza|via|viale|piazza|rua|praça|ulica|ul\.)"
-        r"\s(?:[\w']{1,4}\s){0,3}[A-ZÀ-Ý][\w'-]{1,30}"
-        r"|\b[A-ZÀ-Ý]\w{0,30}(?:straße|strasse|weg|platz|allee|gasse|kai|ufer|markt|ring|damm|"
-        r"straat|laan|plein|kade)\b(?:\s\d{1,4})?"
-    ),
-}
+_NAMES: dict[str, re.Pattern[str]] = {kind: re.compile(shape) for kind, shape in table("names").items()}
 """Names of people and streets, for questions in a language other than English."""
 
 
@@ -59,7 +49,8 @@ def answers_kind(answer: str, kind: Kind) -> bool | None:
     """Whether an answer contains a value of a kind; None if its words leave that open ("for ever", "free")."""
     if not kind or kind in _NAMES:
         return None
-    found = {value.kind for value in values(answer)} - {"weekday", "daypart"}  # "every Tuesday" answers by its hour
+    read = read_values(answer[:MAX_CHARS], alone=True).values
+    found = {value.kind for value in read} - {"weekday", "daypart"}  # "every Tuesday" answers by its hour
     if kind in found or (found and found <= FITTING.get(kind, frozenset((kind,)))):
         return True
     return False if found or kind in ("iban", "phone", "code") else None
@@ -89,7 +80,9 @@ def several(answer: str, kind: Kind, question: str = "") -> bool:
 def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
     """The values of a kind; if there are none, values of fitting kinds. A noun after a number is no unit here."""
     named = {question[value.start : value.end] for value in values(question)}
-    found = [_bare(value) for value in values(answer) if answer[value.start : value.end] not in named]
+    local = has_decimal_comma(question)
+    read = read_values(answer[:MAX_CHARS], date=kind == "date", years=kind == "date", alone=True, dots=local).values
+    found = [_bare(value) for value in read if answer[value.start : value.end] not in named]
     exact = [value for value in found if value.kind == kind and kind != "number"]
     return exact or [value for value in found if value.kind in FITTING.get(kind, ())]
 
@@ -128,13 +121,23 @@ def compare(left: Value, right: Value) -> Verdict:
         bounded = any(v.part("bound") in _OPEN or (v.kind == "date" and v.part("bound")) for v in (left, right))
         return "open" if core == "rival" and bounded and bounds == "compatible" and not _excluded(left, right) else core
     mine, theirs = (dict(value.parts) for value in (left, right))
-    both = {n: (mine[n].split("/"), theirs[n]) for n in mine.keys() & theirs.keys() - {"bound"}}  # -300/-240: Eastern
+    compared = {"bound", "rate"} if left.unit == "time" else {"bound"}
+    both = {n: (mine[n].split("/"), theirs[n]) for n in mine.keys() & theirs.keys() - compared}  # -300/-240: Eastern
     if any(set(own).isdisjoint(other.split("/")) for own, other in both.values()) or bounds == "rival":
         return "rival"
-    if bounds == "risky" or ("range" in mine) != ("range" in theirs) or ("decade" in mine) != ("decade" in theirs):
-        return "risky"
+    strict = core == "equal" and {mine.get("bound"), theirs.get("bound")} in ({None, "more"}, {None, "less"})  # over 18
     missing = (mine.keys() ^ theirs.keys()) - {"order", "half", "near"}
+    if bounds == "risky" or strict or missing & {"range", "decade"}:
+        return "risky"
     return "compatible" if core == "compatible" or missing else core
+
+
+def _frequency(value: Value) -> Quantity:
+    """How often per second: twice a year, or once in six months."""
+    count, _, unit = value.part("rate").rpartition(" ")
+    period = to_count(Fraction(count or 1), unit)
+    times = value.key.value if isinstance(value.key, Quantity) else Fraction(0)
+    return period._replace(amount=times / (period.amount or 1))
 
 
 def _compare_bounds(left: Value, right: Value) -> Verdict:
@@ -169,16 +172,27 @@ def _order(value: Value) -> tuple[str, tuple[Any, ...]]:
 def _compare_keys(left: Value, right: Value) -> Verdict:
     first, second = left.key, right.key
     if isinstance(first, Quantity) and isinstance(second, Quantity):
+        if left.unit == right.unit == "time" and left.part("rate") and right.part("rate"):
+            return "equal" if near(_frequency(left), _frequency(right)) else "rival"
         core, about = _compare_counts(first, second), left.part("near") or right.part("near")
         alike = about and _order(left)[0] == _order(right)[0] and near(first, second, about=True)
         return "compatible" if alike and core == "rival" else core
     if left.kind == right.kind == "date":
         return _compare_dates(left, right)
+    if left.kind == right.kind == "phone":
+        return _compare_phones(*sorted((str(first), str(second))))
     if left.kind == right.kind == "clock":
         return _compare_times(left, right)
     if left.kind == right.kind == "daypart" and {"am", "pm"} & {first, second} and first != second:
         return "compatible" if HALVES[str(first)] == HALVES[str(second)] else "rival"
     return "equal" if first == second else "rival"
+
+
+def _compare_phones(abroad: str, home: str) -> Verdict:
+    """Equal, or compatible if one is the other with the code of a country in place of a zero."""
+    local = home.removeprefix("0")
+    coded = abroad[0] == "+" and home[0] == "0" and abroad.endswith(local) and 2 <= len(abroad) - len(local) <= 4
+    return "equal" if abroad == home else "compatible" if coded else "rival"
 
 
 def _compare_times(left: Value, right: Value) -> Verdict:
@@ -208,6 +222,8 @@ def _compare_dates(left: Value, right: Value) -> Verdict:
 
 def _compare_counts(left: Quantity, right: Quantity) -> Verdict:
     """Measures are converted; other units must be equal, or missing in one."""
+    if left.written != right.written and "," in left.written + right.written and left.value == right.value:
+        return "risky"  # 1,000 is one or a thousand
     if left.kind and right.kind:
         if {left.unit, right.unit} == {"£", "pound"}:
             return "equal" if left.value == right.value else "rival"
@@ -233,11 +249,21 @@ def compare_all(left: Sequence[Value], right: Sequence[Value]) -> Verdict | None
         return "open" if all(any(_group(v) in _TEMPORAL for v in side) for side in (left, right)) else None
     worst: Verdict = "equal"
     for kind in kinds:
-        sides = [[value for value in side if _group(value) == kind][:32] for side in (left, right)]
+        sides = [[day for one in side if _group(one) == kind for day in _days(one)][:32] for side in (left, right)]
         worst = min(worst, _match(*sorted(sides, key=len)), key=RANK.__getitem__)
     if worst == "equal" and {_group(value) for value in left} != {_group(value) for value in right}:
         return "compatible"
     return worst
+
+
+_SPANS = {8: (1, 5, {("range", "from")}, {("range", "to")}), 9: (6, 7, set[Qualifier](), set[Qualifier]())}
+
+
+def _days(value: Value) -> list[Value]:
+    """A value; the days that names of several days mean, such as weekdays."""
+    if value.kind != "weekday" or (span := _SPANS.get(int(value.key[0] or 0))) is None:
+        return [value]
+    return [value._replace(key=(day,), parts=value.parts | part) for day, part in zip(span[:2], span[2:], strict=True)]
 
 
 _TEMPORAL = frozenset(("date", "weekday", "clock", "daypart"))
