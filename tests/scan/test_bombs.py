@@ -83,7 +83,7 @@ def test_a_table_whose_rows_repeat_a_long_heading_is_read_to_a_bound(
 
 @pytest.mark.needs("charset_normalizer")
 def test_an_encoding_is_guessed_from_a_stretch_of_a_long_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unpoison.scan.text_files.MAX_GUESSED", 2_000)
+    monkeypatch.setattr("unpoison.text.files.MAX_GUESSED", 2_000)
     text = "plain words\n" * 10_000 + "Паромы отправляются каждый час. " * 1_000
     (tmp_path / "a.txt").write_bytes(text.encode("cp1251"))
     (document,) = read_documents(str(tmp_path / "a.txt"), lambda failure: None)

@@ -157,6 +157,27 @@ def test_commands_without_their_operands_leave_a_page_out_and_nothing_else(tmp_p
     assert len(failures) == 1
 
 
+def test_everything_that_a_form_says_is_read_and_scripts_are_named(tmp_path: Path) -> None:
+    from pypdf.generic import ArrayObject, DictionaryObject, NameObject, TextStringObject
+
+    said = [f"{LIE} {number}" for number in range(6)]
+    first, value, choice, caption, alone, script = map(TextStringObject, said)
+    writer = pypdf.PdfWriter(BytesIO(page_of(f"BT /F1 12 Tf 20 200 Td ({SEEN}) Tj ET")))
+    field = {"/Subtype": NameObject("/Widget"), "/DV": first, "/V": value, "/Opt": ArrayObject([choice])}
+    field["/MK"] = DictionaryObject({NameObject("/CA"): caption})
+    writer.add_annotation(0, DictionaryObject({NameObject(name): one for name, one in field.items()}))
+    named = {"/T": TextStringObject("x"), "/FT": NameObject("/Tx"), "/V": alone}
+    away = writer._add_object(DictionaryObject({NameObject(name): one for name, one in named.items()}))
+    form = DictionaryObject({NameObject("/Fields"): ArrayObject([away])})
+    writer.root_object[NameObject("/AcroForm")] = form
+    writer.root_object[NameObject("/OpenAction")] = DictionaryObject({NameObject("/JS"): script})
+    writer.write(tmp_path / "a.pdf")
+    file = read_pdf_file(tmp_path / "a.pdf")
+    places = {line: part.place for part in file.parts for line in part.text.split("\n") if LIE in line}
+    assert places == dict.fromkeys(said[:4], "page 1, form field") | {said[4]: "form field on no page"}
+    assert file.notes == ("its scripts are not read",)
+
+
 def test_notes_fields_bookmarks_and_properties_are_read_and_attachments_are_named(tmp_path: Path) -> None:
     from pypdf.annotations import FreeText
     from pypdf.generic import DictionaryObject, NameObject, TextStringObject

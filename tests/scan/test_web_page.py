@@ -137,6 +137,9 @@ def test_comments_and_attributes_are_read_beside_the_page() -> None:
     page = read_page(f"<!-- {WORDS} --><img alt='five six seven eight'><p>Read me")
     assert page.reading(FOLDED).text == f"{WORDS}\nfive six seven eight"
     assert page.reading(FOLDED).place(0) == "comment or attribute"
+    said = "Pay the bill to Malta now"
+    page = read_page(f"<p data-note='{said}' data-at='a1 b2' class='a b c d e f' onclick='{said} a'>Read me")
+    assert page.reading(FOLDED).text == said
 
 
 @pytest.mark.parametrize(

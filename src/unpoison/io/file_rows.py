@@ -194,7 +194,7 @@ def csv_lines(stream: IO[bytes], name: str, longest: int, *, any_columns: bool =
         stream: UTF-8, with or without a byte order mark.
         name: What messages call the file.
         longest: Maximum bytes of one row.
-        any_columns: Accept a heading without any known column.
+        any_columns: Accept any heading; a column without a name of its own gets one.
 
     Raises:
         InputError: No heading, a heading that names no column that we know, or a quote that is never closed.
@@ -236,13 +236,17 @@ def csv_lines(stream: IO[bytes], name: str, longest: int, *, any_columns: bool =
 def _columns(heading: Sequence[str], name: str, any_columns: bool) -> list[str]:
     columns = [cell.strip() for cell in heading]
     names = [column.lower() if column.lower() in COLUMNS else column for column in columns]
-    while names and not names[-1]:  # spreadsheets add empty columns
+    while names and not (names[-1] or any_columns):  # spreadsheets add empty columns
         names.pop()
     if len(names) > MAX_COLUMNS or any(len(column) > MAX_NAME for column in names):
         raise InputError(
             f"the first row of {name} must name at most {MAX_COLUMNS:,} columns in {MAX_NAME:,} characters each, got "
             f"{len(names):,}, the longest of {max(map(len, names)):,} characters"
         )
+    if any_columns:  # exports of trackers have a column for each comment
+        first = {name: number for number, name in reversed([*enumerate(names)])}
+        names = [name if name and first[name] == number else f"{name} column {number + 1}".lstrip()
+                 for number, name in enumerate(names)]  # fmt: skip
     seen = Counter(names)
     doubled = next((column for column in names if seen[column] > 1), None)
     if doubled is not None:

@@ -19,7 +19,7 @@ from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Document
 from unpoison.sources.sources import Sources
 from unpoison.text.answer_forms import read_answer
-from unpoison.text.near_duplicates import FoldedText, differ, differences, diverge, with_unit
+from unpoison.text.near_duplicates import BEGINNING, FoldedText, differ, differences, diverge, with_unit
 from unpoison.text.questions import read_question
 
 __all__ = ["OPEN", "Change", "Changes", "changes"]
@@ -107,11 +107,13 @@ def changes(collection: ScanCollection, wanted: NDArray[np.bool_], sources: Sour
 def _change(collection: ScanCollection, unit: int, sources: Sources | None) -> Change | None:
     """The difference with the highest suspicion."""
     units, equal = collection.units, [unit]
-    near = [n for n in collection.near[unit].tolist() if n >= 0 and not diverge(units[unit].body, units[n].body)]
-    folded = FoldedText(units[unit].body if near else "")  # twenty times the memory of a text, so none is kept
+    body = units[unit].body
+    begin, texts = FoldedText(body[:BEGINNING]), ((n, units[n].body) for n in collection.near[unit].tolist() if n >= 0)
+    near = [(n, text) for n, text in texts if not diverge(begin, FoldedText(text[:BEGINNING]))]
+    folded = FoldedText(body if near else "")  # twenty times the memory of a text, so none is kept
     rivals = defaultdict[tuple[tuple[int, int], ...], list[tuple[int, list[_Words]]]](list)
-    for other in near:
-        words = _changed_words(folded, FoldedText(units[other].body))
+    for other, text in near:
+        words = _changed_words(folded, FoldedText(text))
         if words:
             rivals[tuple(one.place for one in words)].append((other, words))
         elif words is not None:

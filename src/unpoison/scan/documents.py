@@ -19,8 +19,8 @@ from unpoison.text.canonical import MAX_TEXT_CHARS, Hidden, canonical
 from unpoison.text.sentences import sentences
 from unpoison.utils.files import Spilled
 
-__all__ = ["UNNAMED", "Document", "Probe", "Unit", "UnreadDocument", "content_name", "documents_of", "moment", "probe",
-           "units_of"]  # fmt: skip
+__all__ = ["TURNS", "UNNAMED", "Document", "Probe", "Unit", "UnreadDocument", "content_name", "documents_of", "moment",
+           "probe", "units_of"]  # fmt: skip
 
 TIMES = ("added_at", "created_at", "inserted_at", "indexed_at", "published", "timestamp", "date")
 """Metadata fields with the time of a document; the first one present is used."""
@@ -249,9 +249,9 @@ def units_of(document: Document, number: int) -> Iterator[Unit]:
             text = f"{shown}\n{body}" if first and shown else body
             yield Unit(number, text, body, title, *region, hidden)
             first, hidden = False, Hidden()
-    inside = [] if document.hidden.text or document.covert.text else concealed_texts(passage.text)
+    inside = concealed_texts(passage.text)
     for concealed, unseen in ((FOLDED, document.hidden.text), (COVERT, document.covert.text)):
-        text = unseen or "\n".join(part.text for part in inside if part.hidden == concealed)
+        text = "\n".join(filter(None, (unseen, *(part.text for part in inside if part.hidden == concealed))))
         for body in _stretches(canonical(text).text) if text else ():
             yield Unit(number, body, body, "", 0, len(passage.text), Hidden(), concealed)
 

@@ -14,9 +14,10 @@ from unpoison.scan.office_package import read_slides, read_word_file
 from unpoison.scan.parts import FileText, Part
 from unpoison.scan.pdf_file import read_pdf_file
 from unpoison.scan.spreadsheet import read_spreadsheet
-from unpoison.scan.text_files import decode, read_mail, read_notebook, read_subtitles
+from unpoison.scan.text_files import read_mail, read_notebook, read_subtitles
 from unpoison.scan.web_page import read_page
-from unpoison.text.tokens import word_list
+from unpoison.text.files import decode
+from unpoison.utils.assets import read_data
 from unpoison.utils.confined import MAX_MEMORY, MAX_SECONDS, Confined
 
 __all__ = ["READERS", "FileReader", "advice", "read_for_parent"]
@@ -44,21 +45,12 @@ READERS = {
     ".pptx": read_slides,
     ".eml": read_mail,
     ".ipynb": read_notebook,
-    ".srt": read_subtitles,
-    ".vtt": read_subtitles,
+    **dict.fromkeys((".srt", ".vtt"), read_subtitles),
     **dict.fromkeys(HTML_FILES, read_html),
 }
 """File types whose content can expand."""
 
-_UNREAD = {
-    "save it as DOCX or PDF": word_list("unread_documents"),
-    "save it as XLSX or CSV": word_list("unread_tables"),
-    "save it as PPTX or PDF": word_list("unread_slides"),
-    "save it as .eml": word_list("unread_mail"),
-    "save it as .txt": word_list("unread_text"),
-    "pictures and sounds have no text that is read": word_list("unread_media"),
-    "unpack it": word_list("unread_archives"),
-}
+_UNREAD = read_data("unread.json")
 """What to do with files of other types."""
 
 SHORT = 2**20
@@ -110,5 +102,5 @@ def read_for_parent(asked: tuple[str, str]) -> Iterator[dict[str, Any]]:
 def advice(kind: str) -> str:
     """Why files of a type are not read, and what to do with them, in one sentence."""
     name = f"files of type {kind!r}" if kind else "files without a suffix"
-    how = next((how for how, kinds in _UNREAD.items() if kind in kinds), "save it as text")
+    how = next((how for how, kinds in _UNREAD.items() if kind in kinds.split()), "save it as text")
     return f"{name} are not read; {how}, or skip it with --ignore"

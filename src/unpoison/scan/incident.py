@@ -25,6 +25,7 @@ from unpoison.models.requests import generate
 from unpoison.runtime.driver import run
 from unpoison.scan.statements import STATED, Stance, Suspect, says, suspects_among
 from unpoison.text.replies import informative
+from unpoison.utils.assets import read_data
 
 __all__ = ["SENTENCES", "DocumentVerdict", "Incident", "trace"]
 
@@ -172,19 +173,7 @@ class DocumentVerdict(StrEnum):
     UNFINISHED = "unfinished"
 
 
-SENTENCES = {
-    DocumentVerdict.PROVEN: "Without these documents the wrong answer disappears.",
-    DocumentVerdict.NAMED: (
-        "These documents state the answer. No model was asked without them, so the cause is not proven."
-    ),
-    DocumentVerdict.NOT_STATING: ("The answer depends on documents that do not state it: read them."),
-    DocumentVerdict.NO_DOCUMENT: (
-        "The answer depends on no document that was given: it may come from the model, or from other documents."
-    ),
-    DocumentVerdict.NOT_STATED: ("No document that was given states this answer, and no model was asked."),
-    DocumentVerdict.NOT_REPRODUCED: "The model does not give this answer, so nothing was proven.",
-    DocumentVerdict.UNFINISHED: "The budget was exhausted before anything was proven.",
-}
+SENTENCES: dict[str, str] = read_data("sentences.json")["incidents"]
 
 
 @dataclass(frozen=True, slots=True)

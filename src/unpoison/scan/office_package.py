@@ -46,8 +46,8 @@ _SHOWN = frozenset(
 
 _BREAKS = frozenset(("p", "br", "cr", "tab", "si", "pt", "comment", "threadedComment"))
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-_FORMAL = re.compile(r"(?:^|/)(?:\[Content_Types\]|styles|stylesWithEffects|theme\d*|fontTable|webSettings|"
-                     r"numbering|tableStyles|viewProps|calcChain|colors\d*|style\d*)\.xml$|/_rels/")  # fmt: skip
+_FORMAL = re.compile(r"(?:^|/)(?:\[Content_Types\]|styles|stylesWithEffects|theme\d*|fontTable|webSettings|numbering|"
+                     r"tableStyles|viewProps|calcChain|colors\d*|style\d*)\.xml$|_rels/|printerSettings/")  # fmt: skip
 """Parts without text of the author."""
 _PICTURES = frozenset(".png .jpg .jpeg .gif .bmp .tif .tiff .emf .wmf .svg .webp .wdp .xml .rels .vml .odttf".split())  # noqa: SIM905
 
@@ -157,7 +157,7 @@ class Package:
         if root is not None:
             yield from _texts(root, place, look, numbered)
         for relation in self.related(name).values():
-            kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", relation.kind).lower().replace("notes slide", "notes")
+            kind = _plain_name(relation.kind).replace("notes slide", "notes")
             if relation.kind.lower() not in word_list("office_elsewhere"):
                 yield from self.read(relation.name, f"{place}, {kind}" if place and not numbered else kind, look)
 
@@ -174,8 +174,8 @@ class Package:
         """The texts of the parts that none has named, and notes on those that are not read."""
         for name in list(self._left):
             if name.endswith((".xml", ".vml")):
-                yield from self.read(name, "properties" if name.startswith("docProps/") else name)
-        unread = [name for name in self._left if not name.lower().endswith((*_PICTURES, "/"))]
+                yield from self.read(name, "properties" if name.startswith("docProps/") else _plain_name(name))
+        unread = [one for one in self._left if not one.lower().endswith((*_PICTURES, "/")) and not _FORMAL.search(one)]
         if unread:
             more = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
             self.notes.append(f"files inside it are not read: {', '.join(unread[:3])}{more}")
@@ -188,6 +188,11 @@ class Package:
             about = {local(one): (one.text or "").strip() for one in root if isinstance(one.tag, str)}
         author, notes = about.get("creator", "")[:200] or None, tuple(dict.fromkeys(self.notes))
         return FileText(tuple(parts), about.get("title") or None, author, notes)
+
+
+def _plain_name(part: str) -> str:
+    """What a person calls a part: "slide layout 2" for `ppt/slideLayouts/slideLayout2.xml`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z\d])", " ", splitext(part.rpartition("/")[2])[0]).lower()
 
 
 def local(element: Any) -> str:

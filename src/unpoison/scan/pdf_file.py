@@ -18,6 +18,7 @@ import numpy as np
 from unpoison.errors import InputError
 from unpoison.scan.office_package import MIN_POINTS
 from unpoison.scan.parts import COVERT, FOLDED, FileText, Part
+from unpoison.scan.text_files import leaves
 from unpoison.utils.extras import require
 
 __all__ = ["read_pdf_file"]
@@ -114,6 +115,11 @@ def read_pdf_file(path: Path) -> FileText:
         parts += [Part(str(about[kind]), "properties", FOLDED)] if about is not None and about.get(kind) else []
     with suppress(Exception):  # a damaged outline or tree of names hides no page
         parts += (Part(title, "bookmarks", FOLDED) for title in _titles(reader.outline))
+        read = {line for part in parts for line in part.text.split("\n")}
+        values = (text for field in (reader.get_fields() or {}).values() for text in _values(field))
+        parts += (Part(text, "form field on no page", FOLDED) for text in dict.fromkeys(values) if text not in read)
+        acting = [one.get_object() for name, one in reader.root_object.items() if name in ("/Names", "/OpenAction")]
+        notes += ["its scripts are not read"] * any(name in one for one in acting for name in ("/JavaScript", "/JS"))
         attached = [str(name) for name in reader.attachments]
         notes += [f"its attachments are not read: {', '.join(attached[:5])}"] if attached else []
     title = str(about.title) if about is not None and about.title else None
@@ -128,10 +134,16 @@ def _annotations(page: Any, number: int) -> Iterator[Part]:
             note = one.get_object()
             kind = str(note.get("/Subtype", ""))[1:]
             fields = [note, *([note["/Parent"].get_object()] if "/Parent" in note else [])]
-            values = (str(field[name]) for field in fields for name in ("/Contents", "/V", "/TU") if name in field)
-            text = "\n".join(value for value in values if not value.startswith("/"))
             folded = FOLDED if int(note.get("/F", 0)) & 2 or kind == "Link" else ""
-            yield Part(text, f"page {number:,}, {'form field' if kind == 'Widget' else 'note'}", folded)
+            place = f"page {number:,}, {'form field' if kind == 'Widget' else 'note'}"
+            yield Part("\n".join(text for field in fields for text in _values(field)), place, folded)
+
+
+def _values(field: Any) -> Iterator[str]:
+    """The texts of a form field or note: its value, that at first, the choices, what it is called and shows."""
+    values = [field[name] for name in ("/Contents", "/V", "/DV", "/TU", "/Opt") if name in field]
+    values += [value for name, value in field.get("/MK", {}).items() if name in ("/CA", "/RC", "/AC")]
+    return (text for text in leaves(values) if not text.startswith("/"))
 
 
 def _titles(outline: Any, depth: int = 0) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 from unpoison.core.passages import Passage
@@ -15,11 +16,13 @@ from unpoison.errors import InputError, MissingExtraError, clip
 from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.retrieval.store import is_store, open_vector_store
-from unpoison.scan.documents import UNNAMED, Document, UnreadDocument, documents_of
+from unpoison.scan.documents import TURNS, UNNAMED, Document, UnreadDocument, documents_of
 from unpoison.scan.file_reader import READERS, FileReader, advice
-from unpoison.scan.parts import COVERT, FOLDED, FileText
+from unpoison.scan.parts import COVERT, FOLDED, FileReading, FileText, Part
 from unpoison.scan.stores import refuse_unknown_prefix
-from unpoison.scan.text_files import decode, table_rows
+from unpoison.scan.text_files import leaves, table_rows
+from unpoison.text.files import decode
+from unpoison.text.invisible import MESSAGE
 from unpoison.utils.files import Spilled, path_names
 from unpoison.utils.plain_text import count_noun, excerpt
 
@@ -103,7 +106,7 @@ def open_documents(
 def is_document(source: str) -> bool:
     """Whether a source is one file of a type for itself, and not rows."""
     kind = Path(source).suffix.lower()
-    return kind not in (*ROW_FILES, ".json", ".gz", "") and ":" not in source and Path(source).exists()
+    return kind not in (*ROW_FILES, ".gz", "") and ":" not in source and Path(source).exists()
 
 
 def _of_records(
@@ -128,16 +131,25 @@ def _of_records(
             error = str(problem)
         if document is None:
             failed(UnreadDocument(f"{file}, {location}" if file else location, error or ""))
-        elif file:
+            continue
+        document = replace(document, hidden=_beside(record.fields, document))
+        if file:
             name = f"{file}#{record.fields.get('id') or record.number}"
             passage = replace(document.passage, id=name, source=document.passage.source or source)
-            yield replace(document, passage=passage, notes=tuple(n for n in document.notes if n != UNNAMED))
-        else:
-            yield document
+            document = replace(document, passage=passage, notes=tuple(n for n in document.notes if n != UNNAMED))
+        yield document
+
+
+def _beside(fields: Mapping[str, Any], document: Document) -> FileReading:
+    """The messages in the fields of a row that its text and title do not have."""
+    text = f"{document.passage.text}\n{document.passage.title}"
+    lines = ((name, line) for name in fields if name not in TURNS for line in leaves(fields[name]))
+    said = ((name, line) for name, line in lines if any(one[0] not in text for one in MESSAGE.finditer(line)))
+    return FileReading.of(Part(line, f"field {name}") for name, line in said)
 
 
 TEXT_FILES = (".txt", ".text", ".md", ".markdown", ".rst")
-TABLES = (".csv", ".tsv")
+TABLES = (".csv", ".tsv", ".json")
 ROW_FILES = (*TABLES, ".jsonl", ".ndjson", ".parquet")
 
 MAX_FILE_BYTES = 256 * 2**20

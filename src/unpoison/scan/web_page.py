@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from unpoison.scan.parts import COVERT, FOLDED, MIN_WORDS, FileText, Part
+from unpoison.text.invisible import MESSAGE
 from unpoison.text.markup import KINDS
+from unpoison.text.tokens import word_list
 
 __all__ = ["concealed_texts", "read_page"]
 
@@ -24,13 +26,13 @@ MAX_NAME = 60
 SILENT = frozenset({"script", "style"})
 """Elements whose content is not text of the page."""
 
-UNSHOWN = frozenset(
-    {"template", "noscript", "iframe", "object", "audio", "video", "canvas", "datalist", "desc", "metadata", "defs"}
-)
+UNSHOWN = word_list("html_unshown")
 """Elements with fallback text that browsers do not show."""
 
-SPOKEN = ("alt", "title", "aria-label", "aria-description", "placeholder", "summary", "content")
+SPOKEN = re.compile("alt|title|aria-label|aria-description|placeholder|summary|content")
 """Attributes with text that some loaders hand on; `content` is that of `<meta>`."""
+_FORMAL = re.compile("style|class|on.*")
+"""Attributes that hold code; any other one may hold a message."""
 
 _CLASSES = frozenset({"sr-only", "visually-hidden", "screen-reader-text", "d-none", "hidden"})
 _RESPONSIVE = re.compile(
@@ -104,7 +106,7 @@ def read_page(markup: str, *, xml: bool = False) -> FileText:
         if tag == "-comment":
             asides.append(node.comment_content or "")
         elif tag != "-text":
-            asides += [value for name, value in node.attributes.items() if name in SPOKEN and value]
+            asides += [value for name, value in node.attributes.items() if value and _speaks(name, value)]
             if KINDS.get(tag):
                 end_line(look.hidden)
         elif node.parent is not None and node.parent.tag == "title" and not look.drawn:
@@ -114,8 +116,13 @@ def read_page(markup: str, *, xml: bool = False) -> FileText:
             hiders.setdefault(look.hidden, look.hider)
     for hidden in list(pieces):
         end_line(hidden)
-    parts += [Part(aside, ASIDE, FOLDED) for aside in asides]
+    parts += [Part(aside, ASIDE, FOLDED) for aside in dict.fromkeys(asides)]
     return FileText(tuple(parts), " ".join("".join(title).split()) or None)
+
+
+def _speaks(attribute: str, value: str) -> bool:
+    """Whether an attribute holds text."""
+    return bool(SPOKEN.fullmatch(attribute) or (MESSAGE.search(value) and not _FORMAL.fullmatch(attribute)))
 
 
 def concealed_texts(text: str) -> list[Part]:
@@ -249,12 +256,7 @@ _SELF_CLOSED = re.compile(r"<([A-Za-z][\w:-]{0,40}+)((?:\s[^<>]*)?)/>")
 _OPENING = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)")
 _CROWDED = re.compile(r"<(?=[A-Za-z](?:[^\s<>]*+\s++){500})")
 _FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())  # noqa: SIM905
-_FLAT = frozenset(
-    (
-        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"),
-        *("p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option", "optgroup", "colgroup"),
-    )
-)
+_FLAT = word_list("html_flat")
 """Elements without content, and those that their next sibling ends."""
 
 DEEPEST, DEEPEST_FORMATTING = 256, 8

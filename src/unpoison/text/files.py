@@ -1,4 +1,4 @@
-"""Files written as bytes, in base64, in hexadecimal digits or as a data URL, which programs and models decode.
+"""Files as bytes, in base64, in hexadecimal digits or as a data URL, which programs and models decode.
 
 A text is read in every encoding that a program may take it for. A picture, sound, film or PDF file is known by its
 structure and by what it is said to be; any other file is unread. Text in pixels, in sounds and in packed parts is out
@@ -7,15 +7,18 @@ of reach.
 
 from __future__ import annotations
 
+import codecs
 import re
 from base64 import b64decode, b64encode
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_plus, unquote_to_bytes
 
-__all__ = ["BASE64", "MEDIA", "MIN_CHARS", "TEXT", "File", "file_of", "octets_of", "readings_of", "text_of"]
+from unpoison.text.tokens import word_list
+from unpoison.utils.extras import require
+
+__all__ = ["BASE64", "MEDIA", "MIN_CHARS", "TEXT", "File", "decode", "file_of", "octets_of", "readings_of", "text_of"]
 
 TEXT, SHOWN, PDF = (
     "text",
@@ -183,7 +186,125 @@ def _readings(data: bytes, kind: str) -> Iterator[tuple[str, str]]:
             if 33 * len(_CONTROL.findall(text)) <= len(text) and 10 * len(_SAID.sub("", text)) <= len(text):
                 found.add(name[:3])
                 yield name, text
-    if "utf" not in found and data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+    if "utf" not in found and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         yield "utf-16", data.decode("utf-16", "replace")
     if (found or plain is not None) and "cp0" not in found and (printed := _printed(data.translate(_EBCDIC))):
         yield "printed", printed
+
+
+MARKS = {
+    "utf-8-sig": (codecs.BOM_UTF8,),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+"""Longer marks first, because one begins with another."""
+
+MAX_HEAD = 4_096
+"""Maximum bytes in which a declaration is looked for."""
+
+_DECLARED = re.compile(
+    rb"<\?xml[^>]{1,200}encoding\s{0,9}=\s{0,9}[\"']([\w.:-]{1,40})"
+    rb"|<meta[^>]{1,200}charset\s{0,9}=\s{0,9}[\"']?([\w.:-]{1,40})"
+    rb"|^content-type:[^\n]{1,200}charset\s{0,9}=\s{0,9}\"?([\w.:-]{1,40})",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""An XML declaration, `<meta charset>` or its older form, or a mail header."""
+
+_AS_BROWSERS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
+"""Declared encodings that browsers read as another one."""
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+
+
+def decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
+    """The text of a file, with notes about guessed or lost characters.
+
+    In this order: the byte order mark; a valid declared encoding; the escapes of ISO-2022; valid UTF-8 without control
+    characters; cp1252 or the guess of `charset-normalizer` (`_guess`); UTF-8 with replacements.
+
+    Raises:
+        MissingExtraError: A guess is needed, and charset-normalizer is not installed.
+    """
+    for encoding, marks in MARKS.items():
+        if raw.startswith(marks):
+            return _read(raw, encoding)
+    declared = _DECLARED.search(raw[:MAX_HEAD])
+    if declared is not None:
+        name = next(filter(None, declared.groups())).decode("ascii")
+        try:
+            codec = codecs.lookup(name).name
+            return raw.decode(_AS_BROWSERS.get(codec, codec)), ()
+        except (LookupError, UnicodeError, ValueError):
+            note = (f"it declares {name} wrongly",)
+            text, more = _guess(raw)
+            return text, (*note, *more)
+    return _guess(raw)
+
+
+_ESCAPED = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$", "iso2022_jp_2"), (b"\x1b(J", "iso2022_jp_2"))
+"""Escapes that begin another character set, and the encoding that has them."""
+
+FOREIGN_SHARE = 0.25
+"""Share of bytes above ASCII among the letters from which a text is in another script than Latin."""
+
+_WORDS = word_list("beyond_cp1252")
+"""Frequent words of Latin script that cp1252 cannot write, in Polish, Czech, Slovak, Croatian, Romanian, Hungarian,
+Lithuanian and Latvian."""
+
+
+def _guess(raw: bytes) -> tuple[str, tuple[str, ...]]:
+    """UTF-8, an escaped encoding, or a guess.
+
+    Guesses among the encodings of Latin script are poor: on a few accents every one of them fits. So such a text is in
+    cp1252, the usual one by far, unless another guess gives frequent words of a language that cp1252 cannot write.
+    """
+    for escape, encoding in _ESCAPED:
+        if escape in raw:
+            return _read(raw, encoding)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    if not _CONTROLS.search(text):
+        return text, ()
+    guess = require("charset_normalizer", "reading a file that is not UTF-8").from_bytes
+    foreign = re.search(rb"[\x80-\xff]", raw)
+    stretch = raw[max(foreign.start() - LEAD, 0) // 4 * 4 :] if foreign else raw
+    found = guess(_sample(stretch)).best()
+    high = sum(byte >= 0x80 for byte in stretch[:MAX_SAMPLE])
+    letters = high + sum(byte | 0x20 in range(0x61, 0x7B) for byte in stretch[:MAX_SAMPLE])
+    if b"\0" not in raw and high <= FOREIGN_SHARE * letters:
+        words = set() if found is None else set(re.findall(r"[^\W\d_]+", str(found).lower()))
+        if found is None or not any(word for word in words & _WORDS if not word.isascii()):
+            with suppress(UnicodeDecodeError):
+                return raw.decode("cp1252"), ("its encoding was guessed: cp1252",)
+    if found is None:
+        return _read(raw, "utf-8")
+    text, notes = _read(raw, found.encoding)
+    return text, (f"its encoding was guessed: {found.encoding}", *notes)
+
+
+MAX_SAMPLE = 100_000
+"""Bytes that are counted."""
+
+MAX_GUESSED = 2**20
+"""Bytes from which an encoding is guessed: that takes a hundred times as long as reading them."""
+
+
+LEAD = 1_000
+"""Bytes before the first one above ASCII from which a file is looked at."""
+
+
+def _sample(stretch: bytes) -> bytes:
+    """What an encoding is guessed from, cut where no character is."""
+    if len(stretch) <= MAX_GUESSED:
+        return stretch
+    stretch = stretch[:MAX_GUESSED]
+    end = 0 if b"\0" in stretch else max(stretch.rfind(b"\n"), stretch.rfind(b" "))
+    return stretch[:end] if end > 0 else stretch
+
+
+def _read(raw: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:
+    text = raw.decode(encoding, "replace")
+    lost = text.count("\ufffd") - raw.count(b"\xef\xbf\xbd")
+    return text, (f"bytes that are not {encoding} were replaced: {lost:,}",) if lost > 0 else ()

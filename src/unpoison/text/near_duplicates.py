@@ -20,7 +20,7 @@ from unpoison.text.answers import relation
 from unpoison.text.tokens import ENGLISH_318, READ_WORD
 
 __all__ = [
-    "FoldedText", "Frame", "differ", "differences", "diverge", "near_copies", "split_words", "with_unit",
+    "BEGINNING", "FoldedText", "Frame", "differ", "differences", "diverge", "near_copies", "split_words", "with_unit",
 ]  # fmt: skip
 
 SHARED = 0.75
@@ -211,9 +211,8 @@ def differences(one: FoldedText, other: FoldedText) -> list[TokenDifference] | N
         i, j = difference.left[1], difference.right[1]
 
 
-def diverge(one: str, other: str) -> bool:
-    """Whether the beginnings of two texts show that `differences` is None. O(1) time and memory."""
-    left, right = FoldedText(one[:BEGINNING]), FoldedText(other[:BEGINNING])
+def diverge(left: FoldedText, right: FoldedText) -> bool:
+    """Whether the beginnings of two texts show that `differences` is None; each has `BEGINNING` characters."""
     whole = min(len(left.words), len(right.words)) - 1  # the last word may be cut
     at = next((i for i in range(max(whole, 0)) if left.words[i] != right.words[i]), whole)
     end = at + MAX_DIFFERENCE_WORDS + 1

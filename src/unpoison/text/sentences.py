@@ -19,10 +19,11 @@ STOP_WORDS = word_list("function_words")
 """Function words, which do not contribute to the topic of a question or sentence."""
 
 _END = re.compile(
+    r"(?=[.!?\u2026\r\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367])(?:"  # seven times as fast
     r"[.!?\u2026][\"'\u2019\u201d)]*(?:\[\d+\])+"  # before the number of a footnote
     r"|[.!?\u2026][\"'\u2019\u201d)\]]*(?=\s)"  # before white space
     r"|[?!](?=\w)|(?<=[^\W_A-Z]{2}|[^\W_A-Z][)\"\u201d])\.(?=[A-Z])"  # glued to the next sentence
-    r"|[\r\n]+|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]"
+    r"|[\r\n]+|[^.!?\u2026\r\n])"
 )
 """Punctuation of European languages, Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -19,6 +19,7 @@ import numpy as np
 import yaml
 
 from unpoison.errors import InputError, clip
+from unpoison.utils.assets import read_data
 
 __all__ = [
     "Closing", "Spilled", "hold_lock", "load_yaml", "lock_file", "named_errors", "path_names", "private", "read_small",
@@ -57,6 +58,7 @@ class Spilled(Sequence[T]):
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._file = SpooledTemporaryFile(MAX_HELD)  # noqa: SIM115  closed with this object
         self._ends, self._odd, self._kinds = array("q", [0]), dict[int, T](), dict[Any, int]()
+        self._makers = list[Callable[[list[Any]], Any]]()
         for item in items:
             self.append(item)
 
@@ -80,7 +82,7 @@ class Spilled(Sequence[T]):
         if places in self._odd:
             return self._odd[places]
         self._file.seek(self._ends[places])
-        return self._made(json.loads(self._file.read(self._ends[places + 1] - self._ends[places])))
+        return self._made(json.loads(self._file.read(self._ends[places + 1] - self._ends[places]).decode()))
 
     def _plain(self, value: Any) -> Any:
         """A text, a number or None is itself; all else a list, the number of its kind and its parts."""
@@ -89,7 +91,7 @@ class Spilled(Sequence[T]):
             return value
         ours = kind.__module__.startswith("unpoison.")
         if kind is np.ndarray and not value.dtype.hasobject:
-            parts = [value.dtype.str, value.tolist()]
+            parts = [value.dtype.str, json.dumps(value.tolist())]
         elif kind is datetime or isinstance(value, np.generic):
             parts = [value.isoformat() if kind is datetime else value.item()]
         elif kind is dict or (ours and isinstance(value, dict)):
@@ -100,23 +102,16 @@ class Spilled(Sequence[T]):
             parts = [self._plain(getattr(value, one.name)) for one in fields(kind) if one.init]
         else:
             raise TypeError(f"{kind.__name__} stays in memory")
-        return [self._kinds.setdefault(kind, len(self._kinds)), *parts]
+        if kind not in self._kinds:
+            self._kinds[kind] = len(self._kinds)
+            self._makers.append(_maker(kind))
+        return [self._kinds[kind], *parts]
 
     def _made(self, plain: Any) -> Any:
         """The value that `_plain` wrote."""
-        if not isinstance(plain, list):
+        if type(plain) is not list:
             return plain
-        kind = list(self._kinds)[plain[0]]
-        if kind is np.ndarray:
-            return np.array(plain[2], plain[1])
-        parts = [self._made(part) for part in plain[1:]]
-        if kind is datetime:
-            return datetime.fromisoformat(parts[0])
-        if issubclass(kind, dict):
-            return kind(zip(parts[::2], parts[1::2]))
-        if is_dataclass(kind):
-            return kind(**dict(zip((one.name for one in fields(kind) if one.init), parts)))  # type: ignore[operator]
-        return kind(parts) if kind in (tuple, list) else kind(*parts)
+        return self._makers[plain[0]]([self._made(part) for part in plain[1:]])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Spilled) and len(self) == len(other) and all(map(eq, self, other))
@@ -130,15 +125,24 @@ class Spilled(Sequence[T]):
         return Spilled, (list(self),)
 
 
+def _maker(kind: Any) -> Callable[[list[Any]], Any]:
+    """What makes a value of a kind from its parts."""
+    if kind is np.ndarray:
+        return lambda parts: np.array(json.loads(parts[1]), parts[0])
+    if kind is datetime:
+        return lambda parts: datetime.fromisoformat(parts[0])
+    if issubclass(kind, dict):
+        return lambda parts: kind(zip(parts[::2], parts[1::2]))
+    if is_dataclass(kind):
+        names = [one.name for one in fields(kind) if one.init]
+        return lambda parts: kind(**dict(zip(names, parts)))  # type: ignore[operator]
+    return kind if kind in (tuple, list) else lambda parts: kind(*parts)
+
+
 MAX_YAML_BYTES = 1_000_000
 """Maximum size of a YAML file."""
 
-YAML_FIXES = {
-    "duplicate key": "give it once",
-    "\\t": "indent with spaces",
-    "mapping values": "quote texts that hold a colon and a space",
-    "expected <block end>": "check the indentation, and the quotes, above that line",
-}
+YAML_FIXES: dict[str, str] = read_data("sentences.json")["yaml"]
 """What a parser says, and how to mend it; else a text begins with a sign that YAML reads."""
 
 
