@@ -125,7 +125,7 @@ class Numbers:
 
     def _part_of_scale(self, at: int) -> tuple[Fraction, int] | None:
         """A fraction just before the name of a large number, whose end it gives: half of "half a million"."""
-        at += phrases("homographs").get(self.words[at]) == 1  # eine halbe Million
+        at += 1 in (phrases(name).get(self.words[at]) for name in ("numbers", "homographs"))  # eine halbe Million
         part = phrases("fractions").at(self.words, at)
         end = 0 if part is None else part[1] + (self.words[part[1]] in ("a", "-"))
         return (Fraction(part[0]), end) if part is not None and phrases("scales").at(self.words, end) else None
