@@ -99,6 +99,12 @@ def test_what_is_no_lock_file_is_refused(tmp_path: Path, text: str) -> None:
         LockFile(tmp_path / "lock")
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3_000, "a\0b", "\ud800"], ids=["long", "deep", "NUL", "surrogate"])
+def test_a_lock_file_of_an_impossible_name_is_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"cannot be read \(.*\); give a lock file"):
+        LockFile(tmp_path / name)
+
+
 def test_images_and_blobs_pass_and_a_text_that_poses_as_one_does_not() -> None:
     image = {"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]}
     assert called(image) is image

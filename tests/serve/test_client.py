@@ -186,3 +186,26 @@ def test_a_time_to_wait_is_taken_where_it_is_a_number_of_seconds(said: str, afte
 def test_nobody_there() -> None:
     with Client("http://127.0.0.1:9") as service, pytest.raises(ModelError, match="cannot be reached"):
         service.screen("q", PASSAGES)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *({"url": url} for url in ("http://a\0b", "http://a\nb", "http://\ud800", "http://a..b", "http://" + "a" * 70)),
+        *({"url": url} for url in ("http://u:\ud800@a", "http://a/\ud800", "http://a/" + "b" * 70_000)),
+        *({"key": key} for key in ("a\nb", "a\0", "\ud800", " ", "", b"x", 5)),
+        *({"timeout": seconds} for seconds in (float("nan"), float("inf"), 1e300, "5", None, True)),
+    ],
+    ids=lambda arguments: ascii(arguments)[:40],
+)
+def test_what_no_connection_can_use_is_said_before_one_is_made(arguments: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=f"^{next(iter(arguments))} "):
+        Client(**{"url": "http://127.0.0.1:1", **arguments})
+
+
+def test_what_no_json_holds_is_replaced_or_refused(url: str) -> None:
+    with Client(url, key=KEY) as service:
+        screening = service.screen("q", ["The port\ud800 opened in 1993.", {"text": "It is old.", "id": "\udfff"}])
+        assert screening.passages[0].text == "The port\ud800 opened in 1993."
+        with pytest.raises(InputError, match="cannot be sent as JSON"):
+            service.screen("q", PASSAGES, defense=object())  # type: ignore[arg-type]

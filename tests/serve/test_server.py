@@ -11,18 +11,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import h11
 import pytest
 import uvicorn
 
 from service_doubles import later
 from unpoison.errors import InputError
-from unpoison.serve import server
+from unpoison.serve import Bounds, server
 from unpoison.serve.server import HEAD, KEEP_ALIVE, ServerConnection
 
 
 def connection_class(most: int) -> type[ServerConnection]:
     """A class of connections with counts of its own."""
-    own = {name: OrderedDict[Any, Any]() for name in ("waiting", "unread", "ahead")}
+    own = {name: OrderedDict[Any, Any]() for name in ("waiting", "unread", "turns")}
     return type("Own", (ServerConnection,), {"most": most, **own})
 
 
@@ -253,6 +254,72 @@ def test_replies_that_nobody_reads_take_bounded_memory(monkeypatch: pytest.Monke
     held, left = spoken_to(talk, opened=connection, app=large)
     assert 0 < held <= 3 * size
     assert 0 < left < 8
+
+
+def test_a_new_connection_does_not_wait_for_each_of_a_hundred_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, turns, step = list[Any](), [0], asyncio.base_events.BaseEventLoop._run_once  # type: ignore[attr-defined]
+    monkeypatch.setattr(server, "log_to_stderr", lambda *_: None)
+    monkeypatch.setattr(server, "_Maker", lambda make: make)
+    monkeypatch.setattr(server._Server, "run", lambda self, sockets: made.append(self))
+    server.serve(lambda: hello, server.listen("127.0.0.1", 0), bounds=Bounds())  # type: ignore[arg-type,return-value]
+
+    def counted(loop: Any) -> None:
+        turns[0] += 1
+        step(loop)
+
+    async def run() -> bytes:
+        with server.listen("127.0.0.1", 0) as listening:
+            serving = asyncio.create_task(made[0].serve([listening]))
+            while not made[0].started:
+                await asyncio.sleep(0.01)
+            before = [socket.create_connection(listening.getsockname()) for _ in range(100)]  # the loop stands still
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            turns[0] = 0
+            reply = await reader.readuntil(b"hi")
+            writer.close()
+            for other in before:
+                other.close()
+            made[0].should_exit = True
+            await serving
+            return reply
+
+    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "_run_once", counted)
+    assert asyncio.run(run()).startswith(b"HTTP/1.1 200")
+    assert turns[0] < 50
+
+
+def test_the_rest_of_bodies_that_nobody_reads_is_taken_from_few_connections_in_a_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of thirty is read once more after its reply, before it is made to wait; then one in each turn."""
+    reads, crowded, step = [0], [0], asyncio.base_events.BaseEventLoop._run_once  # type: ignore[attr-defined]
+    connection = connection_class(100)
+
+    def counted(self: Any, data: bytes) -> None:
+        reads[0] += self.conn.our_state is h11.DONE
+        ServerConnection.data_received(self, data)
+
+    def turn(loop: Any) -> None:
+        reads[0] = 0
+        step(loop)
+        crowded[0] += reads[0] > 10
+
+    async def talk(port: int) -> None:
+        flood = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+        for reader, writer in flood:
+            writer.write(REQUEST + b"Content-Length: 2000000\r\n\r\n")
+            await reader.readuntil(b"hi")
+        for _, writer in flood:
+            writer.write(b"a" * 2_000_000)
+        await asyncio.gather(*(writer.drain() for _, writer in flood))
+        for _, writer in flood:
+            writer.close()
+
+    monkeypatch.setattr(connection, "data_received", counted)
+    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "_run_once", turn)
+    spoken_to(talk, opened=connection)
+    assert crowded[0] <= 2
 
 
 def test_requests_that_are_sent_ahead_hold_up_no_other_connection() -> None:

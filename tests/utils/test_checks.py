@@ -12,7 +12,16 @@ import pytest
 from model_doubles import FakeCrossEncoder, FakeLanguageModel
 from unpoison.core import registry
 from unpoison.errors import OptionError
-from unpoison.utils.checks import MAX_NUMBER, among, at_least, direct, flag, on_this_machine, web_address, within
+from unpoison.utils.checks import (
+    MAX_NUMBER,
+    among,
+    at_least,
+    direct,
+    flag,
+    on_this_machine,
+    web_address,
+    within,
+)
 
 ODD: list[Any] = [10**20, 10**400, -(10**400), float("nan"), float("inf"), float("-inf"), 1e308, "x", None, True]
 
@@ -122,6 +131,16 @@ def test_an_address_has_a_scheme_and_a_host_and_a_refusal_says_which_is_meant() 
     for odd in ("ftp://a.example", "http://", "", None, 8):
         with pytest.raises(OptionError, match=r"^url must begin with http:// or https://, got [^;]*$"):
             web_address("url", odd)
-    for odd in ("http://[::1", "http://a.example:99999", "http://a.example:b", "[::1"):
+    for odd in (
+        "http://[::1",
+        "http://a.example:99999",
+        "http://a.example:b",
+        "[::1",
+        "http://a..b",
+        f"http://{'a' * 64}",
+    ):
         with pytest.raises(OptionError, match=r"^url is not a valid address \(.+\), got "):
+            web_address("url", odd)
+    for odd in ("http://a\nb", "http://a\0", "http://\ud800", "http://a/" + "b" * 8_192):
+        with pytest.raises(OptionError, match=r"^url must be one line of at most 8,192 characters, got [ -~]{,200}"):
             web_address("url", odd)

@@ -35,7 +35,7 @@ from unpoison.agents.mcp_servers import (
     parse,
 )  # fmt: skip
 from unpoison.errors import InputError
-from unpoison.utils.checks import at_least, within
+from unpoison.utils.checks import MAX_SECONDS, at_least, within
 from unpoison.utils.threads import on_thread
 
 __all__ = ["Proxy", "ProxyBounds", "log_to_stderr", "run_proxy"]
@@ -81,7 +81,7 @@ class ProxyBounds:
 
     def __post_init__(self) -> None:
         at_least("message_bytes", self.message_bytes, 1_024)
-        within("seconds", self.seconds, 0.001, 86_400.0)
+        within("seconds", self.seconds, 0.001, MAX_SECONDS)
         for name in ("bad_messages", "pending", "screened"):
             at_least(name, getattr(self, name), 1)
 

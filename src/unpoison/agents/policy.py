@@ -206,10 +206,9 @@ class LockFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.servers: dict[str, dict[str, str]] = {}
-        if not path.exists():
-            return
+        content = read_small(path, MAX_LOCK_BYTES, "give a lock file", b'{"version":1,"servers":{}}')
         try:
-            data = json.loads(read_small(path, MAX_LOCK_BYTES, "give the path of a lock file"))
+            data = json.loads(content)
             self.servers = {str(name): dict(own["tools"]) for name, own in data["servers"].items()}
             if data["version"] != LOCK_VERSION:
                 raise ValueError

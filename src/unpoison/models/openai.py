@@ -16,7 +16,7 @@ from unpoison.models.checkpoints import NamedModel, model_name
 from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client
 from unpoison.models.responses import make_reply
-from unpoison.utils.checks import among, at_least
+from unpoison.utils.checks import MAX_SECONDS, among, at_least, within
 from unpoison.utils.extras import require
 from unpoison.utils.plain_text import encodable
 
@@ -73,7 +73,7 @@ class OpenAIGenerator(RemoteGenerator):
         self._model, self._max_tokens, self._max_tokens_field = model, max_tokens, max_tokens_field
         optional = {"temperature": temperature, "seed": seed, "extra_body": dict(extra_body) if extra_body else None}
         self._options = {name: value for name, value in optional.items() if value is not None}
-        self._connection = _connection(model, base_url, api_key, client, _HINT)
+        self._connection = _connection(model, server, api_key, client, _HINT)
 
     def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
         return {
@@ -149,13 +149,12 @@ class OpenAIEncoder(NamedModel):
         at_least("batch_size", batch_size, 1)
         if dimensions is not None:
             at_least("dimensions", dimensions, 1)
-        if not timeout > 0:
-            raise OptionError(f"timeout must be positive seconds, got {timeout}")
+        within("timeout", timeout, 0.001, MAX_SECONDS)
         server = base_url or os.environ.get("OPENAI_BASE_URL")
         self.name = model_name(f"openai:{model}{at_server(server, client)}", {"dimensions": dimensions})
         self.batch_size, self.timeout = batch_size, timeout
         self._model, self._dimensions = model, dimensions
-        self._connection = _connection(model, base_url, api_key, client, "")
+        self._connection = _connection(model, server, api_key, client, "")
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """Shape (n, d), rows of length 1; a blank text is not sent, and its row is 0.
@@ -201,9 +200,8 @@ _HINT = (
 )
 
 
-def _connection(model: str, base_url: str | None, api_key: str | None, client: Any, hint: str) -> Connection:
+def _connection(model: str, server: str | None, api_key: str | None, client: Any, hint: str) -> Connection:
     sdk = require("openai", f"openai:{model}")
-    server = base_url or os.environ.get("OPENAI_BASE_URL")
     key = api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if server else None)
     if key is None and client is None:
         raise OptionError(

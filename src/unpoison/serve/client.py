@@ -12,18 +12,22 @@ Failures raise the same errors as the library: `InputError` for unusable input, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query, as_passages, as_query
 from unpoison.core.screenings import Screening
 from unpoison.errors import DeadlineError, InputError, ModelError, OptionError, StoreError, UnpoisonError, clip
-from unpoison.utils.checks import on_this_machine, web_address
+from unpoison.utils.checks import MAX_SECONDS, on_this_machine, web_address, within
 from unpoison.utils.extras import require
 from unpoison.utils.files import Closing
 
 __all__ = ["Client"]
+
+T = TypeVar("T")
+Make = Callable[[Any, Screening], T]
 
 
 class Client(Closing):
@@ -41,10 +45,12 @@ class Client(Closing):
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 60.0) -> None:
         local = on_this_machine(web_address("url", url))
-        if not timeout > 0:
-            raise OptionError(f"timeout must be positive seconds, got {timeout}")
+        within("timeout", timeout, 0.001, MAX_SECONDS)
+        if key is not None and not (isinstance(key, str) and key.strip() and key.isprintable()):
+            raise OptionError("key must be one line of text, without control characters")
         self._sdk = require("httpx", "the client of the service")
-        headers = {} if key is None else {"Authorization": f"Bearer {key}".encode()}
+        headers = {"Content-Type": b"application/json"}
+        headers |= {} if key is None else {"Authorization": f"Bearer {key}".encode()}
         self._http = self._sdk.Client(base_url=url, timeout=timeout, headers=headers, trust_env=not local)
 
     def close(self) -> None:
@@ -62,8 +68,7 @@ class Client(Closing):
         Raises:
             UnpoisonError: See the module.
         """
-        asked, read = as_query(query), as_passages(passages)
-        return _screening(self._post("/v1/screen", _body(asked, read, defense)), asked, read)
+        return self._ask("/v1/screen", query, passages, defense, lambda _, screening: screening)
 
     def answer(self, query: str | Query, passages: Iterable[Any], *, defense: str | None = None) -> Answer:
         """Answer in spite of poisoned passages, as `Defense.answer`; the arguments are those of `screen`.
@@ -71,17 +76,17 @@ class Client(Closing):
         Raises:
             UnpoisonError: See the module.
         """
-        asked, read = as_query(query), as_passages(passages)
-        data = self._post("/v1/answer", _body(asked, read, defense))
-        screening = _screening(data, asked, read)
-        try:
-            return Answer.from_dict(data["answer"], screening)
-        except (KeyError, TypeError, ValueError) as error:
-            raise _unreadable(error) from None
+        return self._ask("/v1/answer", query, passages, defense, lambda it, own: Answer.from_dict(it["answer"], own))
 
-    def _post(self, path: str, body: Any) -> Any:
+    def _ask(self, path: str, query: Any, passages: Iterable[Any], defense: str | None, make: Make[T]) -> T:
+        """What is made of the data of a reply, and of its screening of the caller's own passages."""
+        asked, read = as_query(query), as_passages(passages)
         try:
-            response = self._http.post(path, json=body)
+            content = json.dumps(_body(asked, read, defense), ensure_ascii=False, allow_nan=False)
+            # A lone surrogate, which is in no UTF-8, is sent as a question mark: positions stay.
+            response = self._http.post(path, content=content.encode("utf-8", "replace"))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"this cannot be sent as JSON ({clip(str(error), 200)}); leave it out") from None
         except self._sdk.TimeoutException:
             message = "the service did not reply in time; raise timeout, or send fewer passages"
             raise DeadlineError(message, retryable=True) from None
@@ -91,29 +96,22 @@ class Client(Closing):
         if response.status_code != 200:
             raise _failure(response)
         try:
-            return response.json()
-        except (ValueError, RecursionError) as error:
-            raise _unreadable(error) from None
+            data = response.json()
+            return make(data, Screening.from_dict({**data["screening"], "query": asked.text, "passages": read}))
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            why = f"{type(error).__name__}: {clip(str(error), 200)}"
+            message = f"what replied is no unpoison service that this client can read ({why}); check the address"
+            raise ModelError(message) from None
 
 
 def _body(query: Query, passages: tuple[Passage, ...], defense: str | None) -> dict[str, Any]:
-    body: dict[str, Any] = {"query": query.text, "passages": [_fields(passage) for passage in passages]}
-    if query.embedding is not None:
-        body["embedding"] = query.embedding.tolist()
-    return body if defense is None else {**body, "defense": defense}
+    vector = None if query.embedding is None else query.embedding.tolist()
+    return {"query": query.text, "embedding": vector, "passages": list(map(_fields, passages)), "defense": defense}
 
 
 def _fields(passage: Passage) -> dict[str, Any]:
     fields = passage.to_dict()
     return fields if passage.embedding is None else {**fields, "embedding": passage.embedding.tolist()}
-
-
-def _screening(data: Any, query: Query, passages: tuple[Passage, ...]) -> Screening:
-    """The caller's own passages with the service's verdicts."""
-    try:
-        return Screening.from_dict({**data["screening"], "query": query.text, "passages": passages})
-    except (KeyError, TypeError, ValueError) as error:
-        raise _unreadable(error) from None
 
 
 def _failure(response: Any) -> UnpoisonError:
@@ -137,8 +135,3 @@ def _failure(response: Any) -> UnpoisonError:
     wait = headers.get("retry-after", "")
     after = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
     return ModelError(message, retryable=status in (429, 500, 502, 503), retry_after=after)
-
-
-def _unreadable(error: Exception) -> ModelError:
-    why = f"{type(error).__name__}: {clip(str(error), 200)}"
-    return ModelError(f"what replied is no unpoison service that this client can read ({why}); check the address")

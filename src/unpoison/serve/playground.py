@@ -62,19 +62,10 @@ async def page(request: Request, service: ServiceOfRequest) -> HTMLResponse:
 
 
 @router.post("/play")
-async def play(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
-    """The verdicts, as fragments of the page."""
-    return await _reply(request, body, service, answers=False)
-
-
 @router.post("/play/answer")
-async def play_answer(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
-    """The verdicts with the answer, its status and evidence, and the answer without a defense."""
-    return await _reply(request, body, service, answers=True)
-
-
-async def _reply(request: Request, body: PlayRequest, service: ServiceOfRequest, *, answers: bool) -> HTMLResponse:
-    chosen = service.pick(body.defense)
+async def play(request: Request, body: PlayRequest, service: ServiceOfRequest) -> HTMLResponse:
+    """The verdicts, as fragments of the page; with the answer, its status and evidence, and that without a defense."""
+    chosen, answers = service.pick(body.defense), request.scope["route"].path == "/play/answer"
     if answers:
         generator_of(chosen)
     trusted = (chosen.sources or Sources()).suppose(body.trust) if body.trust else chosen.sources

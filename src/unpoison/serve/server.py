@@ -3,9 +3,9 @@
 Idle connections cannot block the service. Uvicorn closes connections that rest between two requests; `ServerConnection`
 closes those that never begin a request and those that do not finish a request's head. At the limit, the connection that
 has been idle for longest is closed for a new one, so `/healthz` is always answered. h11 bounds the size of a head.
-Unread replies take a bounded amount of memory. Of the requests that clients send ahead of a reply (pipelining), one is
-read in each turn of the loop, of all connections together. When the service stops, each open connection gets one more
-reply, which says `Connection: close`, so that no request is lost.
+Unread replies take a bounded amount of memory. Of long bodies, and of requests that clients send ahead of a reply
+(pipelining), one piece is read in each turn of the loop, of all connections together. When the service stops, each open
+connection gets one more reply, which says `Connection: close`, so that no request is lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import h11
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.protocols.http.flow_control import CLOSE_HEADER
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER, FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unpoison.errors import InputError, ModelError, StoreError, UnpoisonError
@@ -91,14 +91,15 @@ class ServerConnection(H11Protocol):
         most: Maximum number in this process.
         waiting: Connections without a complete request, oldest first.
         unread: Bytes of replies that are not read yet, oldest first.
-        ahead: Connections whose next request arrived before the last reply was sent, longest waiting first.
+        turns: Connections with more to read: the rest of a long body, or a request that arrived before the last reply
+            was sent; longest waiting first.
         draining: Whether the process stops.
     """
 
     most: ClassVar[int] = CONNECTIONS
     waiting: ClassVar[OrderedDict[ServerConnection, None]] = OrderedDict()
     unread: ClassVar[OrderedDict[ServerConnection, int]] = OrderedDict()
-    ahead: ClassVar[OrderedDict[ServerConnection, None]] = OrderedDict()
+    turns: ClassVar[OrderedDict[ServerConnection, None]] = OrderedDict()
     draining: ClassVar[bool] = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -109,6 +110,7 @@ class ServerConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow.resume_reading = self._wait_for_turn  # type: ignore[method-assign]
         transport.set_write_buffer_limits(0)  # `pause_writing` is called for every byte that is not read
         if len(self.connections) > self.most and self.waiting:
             self.waiting.popitem(last=False)[0].transport.abort()
@@ -123,11 +125,14 @@ class ServerConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if (self.conn.their_state, self.conn.our_state) == (h11.SEND_BODY, h11.DONE):
+            self.flow.pause_reading()  # of a body that nobody reads
+            self.flow.resume_reading()
         if self.conn.their_state is h11.IDLE and self._timer is None and not self.transport.is_closing():
             self._wait_for_head()
 
     def handle_events(self) -> None:
-        if self in self.ahead:
+        if self in self.turns:
             self.flow.pause_reading()
             return
         super().handle_events()
@@ -135,20 +140,24 @@ class ServerConnection(H11Protocol):
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
 
-    def _read_next(self) -> None:
-        """Read the next request of the connection that has waited longest with one."""
-        connection, _ = self.ahead.popitem(last=False)
-        if self.ahead:
-            self.loop.call_soon(self._read_next)
+    def _wait_for_turn(self) -> None:
+        if self.flow.read_paused and self not in self.turns:
+            self.turns[self] = None
+            if len(self.turns) == 1:
+                self.loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Let the connection that has waited longest read on."""
+        connection, _ = self.turns.popitem(last=False)
+        if self.turns:
+            self.loop.call_soon(self._take_turn)
         if not connection.transport.is_closing():
-            connection.flow.resume_reading()
+            FlowControl.resume_reading(connection.flow)
             connection.handle_events()
 
     def on_response_complete(self) -> None:
         if self.conn.trailing_data[0]:
-            self.ahead[self] = None
-            if len(self.ahead) == 1:
-                self.loop.call_soon(self._read_next)
+            self.flow.pause_reading()  # and so waits for its turn
         super().on_response_complete()
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.waiting[self] = None
@@ -260,6 +269,7 @@ class _Maker:
 
     def __call__(self) -> FastAPI:
         ServerConnection.most = max_connections()
+        sys.setswitchinterval(0.0005)  # the loop waits for a thread that computes at each read of a socket
         app = self.make()
         try:
             warm_up(app.state.service.choices.values())
@@ -368,7 +378,7 @@ def serve(make: Callable[[], FastAPI], listening: socket.socket, *, bounds: Boun
         log_config=None,
         access_log=False,
         server_header=False,
-        backlog=1,  # connections accepted per wake-up: the first process to wake would take them all
+        backlog=64 if workers == 1 else 1,  # accepted in one turn: of several the first to wake would take them all
         timeout_graceful_shutdown=int(bounds.grace) + 1,
         timeout_keep_alive=KEEP_ALIVE,
         http=ServerConnection,

@@ -169,17 +169,13 @@ def rouge_l(texts: Sequence[str], stems: Callable[[str], list[str]] = stems) -> 
     numbered = [[shared[stem] for stem in sequence if stem in shared] for sequence in tokens]
     sequences: Sequence[str] | Sequence[list[int]] = numbered
     if len(shared) <= CODE_POINTS:
-        sequences = ["".join(map(_character, sequence)) for sequence in numbered]
+        # A character represents each stem; surrogates are skipped.
+        sequences = ["".join(chr(n + len(SURROGATES) * (n >= SURROGATES.start)) for n in part) for part in numbered]
     common = cdist(sequences, sequences, scorer=LCSseq.similarity, dtype=np.int32).astype(np.float64)
     totals = lengths[:, None] + lengths
     scores = np.divide(2 * common, totals, out=np.zeros_like(common), where=totals > 0)
     np.fill_diagonal(scores, lengths > 0)
     return scores
-
-
-def _character(number: int) -> str:
-    """The character that represents a stem; surrogates are skipped."""
-    return chr(number if number < SURROGATES.start else number + len(SURROGATES))
 
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -20,6 +20,9 @@ S = TypeVar("S", bound=str)
 MAX_NUMBER = 2**31 - 1
 """The upper bound of every option; it fits into 32 bits."""
 
+MAX_SECONDS = 86_400.0
+"""Maximum of a time limit, a day; the system takes no endless ones."""
+
 
 def among(option: str, value: S, choices: tuple[str, ...]) -> S:
     """The value, if it is one of the choices.
@@ -118,10 +121,13 @@ def web_address(name: str, url: object) -> str:
     """The address of a server, checked.
 
     Raises:
-        OptionError: It has no scheme or no host, or a port or an IPv6 address that cannot be.
+        OptionError: It has no scheme or no host, a host, port or IPv6 address that cannot be, or is no line of text.
     """
+    if isinstance(url, str) and not (url.isprintable() and len(url) <= 8_192):
+        raise OptionError(f"{name} must be one line of at most 8,192 characters, got {clip(url)}")
     try:
         parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+        (parts.hostname or "").encode("idna")  # as it is looked up
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return str(url)
         scheme = "http" if isinstance(url, str) and on_this_machine(f"//{url}") else "https"

@@ -226,13 +226,14 @@ def named_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def read_small(path: Path, most: int, fix: str) -> bytes:
+def read_small(path: Path, most: int, fix: str, missing: bytes | None = None) -> bytes:
     """The content of a file of at most so many bytes.
 
     Args:
         path: The file.
         most: Bytes.
         fix: What to do if it cannot be read, for the error.
+        missing: What a file that does not exist counts as; None to refuse it.
 
     Raises:
         InputError: It cannot be read, or is larger.
@@ -242,6 +243,8 @@ def read_small(path: Path, most: int, fix: str) -> bytes:
         with path.open("rb") as file:
             content = file.read(most + 1)
     except (OSError, ValueError) as error:  # the latter for a name with a NUL
+        if missing is not None and isinstance(error, FileNotFoundError):
+            return missing
         raise InputError(f"{name} cannot be read ({getattr(error, 'strerror', None) or error}); {fix}") from None
     if len(content) > most:
         raise InputError(f"{name} has more than {most:,} bytes; give a shorter file")
