@@ -1,4 +1,4 @@
-"""Pairs of values in twelve languages: equal, compatible or rivals; the held half of the first two hundred made no rule."""
+"""Pairs of values in twelve languages: equal, compatible, rivals; the held half of the first two hundred made no rule."""
 
 from __future__ import annotations
 
