@@ -34,8 +34,8 @@ SHORT = 6
 """Maximum content words of an answer that is a name or phrase, rather than an explanation."""
 
 
-QUALIFIERS = 2
-"""Maximum words of each of two answers with equal values that say for whom or what the value is."""
+QUALIFIERS = 3
+"""Maximum content words, a third of all, of an answer that is a value with what qualifies it, and no sentence."""
 
 _NEUTRAL = word_set("the of in on at by is are was were it its they that this be been and as")
 """Words that do not change the meaning if left out."""
@@ -74,6 +74,7 @@ SPELT = Relation(0.70, 0.24, 0.06, sure=False)
 NEARLY = Relation(0.60, 0.30, 0.10, sure=False)
 REORDERED = Relation(0.42, 0.46, 0.12, sure=False)
 RISKY = Relation(0.20, 0.70, 0.10, sure=False)
+QUALIFIED = Relation(0.19, 0.70, 0.11, sure=False)
 OTHER_NAME = Relation(0.10, 0.77, 0.13, sure=False)
 UNRELATED = Relation(0.10, 0.40, 0.50, sure=False)
 
@@ -176,15 +177,15 @@ def _values(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion)
     asked = expected.kind in ("date", "number") or (kind and one_of_each(first.values) and one_of_each(second.values))
     if verdict is None or not (asked or _is_nested(first, second)):
         return None
+    few = all(len(one.stems) <= QUALIFIERS and len(one.words) <= 3 * QUALIFIERS for one in (first, second))
     if verdict in ("rival", "risky", "open"):
-        return BY_VALUES[verdict]
+        return QUALIFIED if few and verdict == "risky" else BY_VALUES[verdict]
     if ("not" in first.bounds) != ("not" in second.bounds):
         return RIVAL
     if first.bounds != second.bounds:
         return RISKY
     if not _is_nested(first, second):  # each with words of its own: a value for adults, and one for children
-        few = max(len(first.content - second.content), len(second.content - first.content)) <= QUALIFIERS
-        return RISKY if few else NEARLY if expected.kind == "date" else REORDERED
+        return QUALIFIED if few else NEARLY if expected.kind == "date" else REORDERED
     if first.signs != second.signs or _is_other_name(first, second):
         return RISKY
     if verdict == "compatible":
@@ -263,7 +264,7 @@ def relation_by_value(question: str, left: str, right: str, guess: Relation) -> 
     agrees = verdict in ("equal", "compatible")
     if agrees and (several(left, kind, question) or several(right, kind, question) or guess.sure):
         return guess if guess.same >= LIKELY or guess == RIVAL else COMPATIBLE
-    return guess if guess.sure or guess == RISKY or verdict is None else BY_VALUES[verdict]
+    return guess if guess.sure or guess == QUALIFIED or verdict is None else BY_VALUES[verdict]
 
 
 def group_equivalent(ranked: Sequence[str], related: Related) -> dict[str, list[str]]:

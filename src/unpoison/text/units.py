@@ -128,9 +128,7 @@ class Numbers:
         at += 1 in (phrases(name).get(self.words[at]) for name in ("numbers", "homographs"))  # eine halbe Million
         part = phrases("fractions").at(self.words, at)
         end = 0 if part is None else part[1] + (self.words[part[1]] in ("a", "-"))
-        if part is None or phrases("scales").at(self.words, end) is None:
-            return None
-        return Fraction(part[0]), end
+        return (Fraction(part[0]), end) if part is not None and phrases("scales").at(self.words, end) else None
 
     def _plain_number(self, at: int) -> tuple[Fraction, int] | None:
         words = self.words

@@ -347,8 +347,7 @@ class _Reader(Moments):
             plain = not (number or step or once) and words[end].isalpha() and words[end] not in _UNNAMED
             if plain and not unit:
                 return single(words[end]), end + 1
-        rate = phrases("rates").at(words, at)
-        return None if rate is None else (str(rate[0]), rate[1])
+        return phrases("rates").at(words, at)
 
     def _part(self, at: int) -> int:
         """A phrase that qualifies a value."""
@@ -390,19 +389,16 @@ class _Reader(Moments):
             if opened:
                 self.taken.append((self.pieces[first - 1].start, left.start))
 
-    def _reach(self, dimension: str) -> int:
-        """The most characters between a value and what qualifies it; in an answer, a word may stand between."""
-        return 12 if dimension == "bound" and self.alone else NEAR_BY.get(dimension, 4)
-
     def _attach(self) -> frozenset[Qualifier]:
         """Give each part to the nearest value; return those that belong to none."""
+        near_by = NEAR_BY | ({"bound": 12} if self.alone else {})  # in an answer, a word may stand between
         loose, counts = set(), [n for n, value in enumerate(self.found) if isinstance(value.key, Quantity)]
         for part, first, last in self.parts:
             start, end = self.pieces[first].start, self.pieces[last - 1].end
             gaps = [
                 (max(value.start - end, start - value.end, 0), n)
                 for n, value in enumerate(self.found)
-                if max(value.start - end, start - value.end) <= self._reach(part[0]) and _fits(part, value, start)
+                if max(value.start - end, start - value.end) <= near_by.get(part[0], 4) and _fits(part, value, start)
             ]
             if not gaps and part[1] in ("least", "most") and self.alone and len(counts) == 1:
                 gaps = [(0, counts[0])]  # maximum wind without tugs: 18 m/s

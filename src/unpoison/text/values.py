@@ -49,8 +49,8 @@ def answers_kind(answer: str, kind: Kind) -> bool | None:
     """Whether an answer contains a value of a kind; None if its words leave that open ("for ever", "free")."""
     if not kind or kind in _NAMES:
         return None
-    read = read_values(answer[:MAX_CHARS], alone=True).values
-    found = {value.kind for value in read} - {"weekday", "daypart"}  # "every Tuesday" answers by its hour
+    often = (one for one in read_values(answer[:MAX_CHARS], alone=True).values if one.unit == "time")  # "fortnightly"
+    found = {value.kind for value in (*values(answer), *often)} - {"weekday", "daypart"}  # "every Tuesday": by its hour
     if kind in found or (found and found <= FITTING.get(kind, frozenset((kind,)))):
         return True
     return False if found or kind in ("iban", "phone", "code") else None
@@ -81,7 +81,7 @@ def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
     """The values of a kind; if there are none, values of fitting kinds. A noun after a number is no unit here."""
     named = {question[value.start : value.end] for value in values(question)}
     local = has_decimal_comma(question)
-    read = read_values(answer[:MAX_CHARS], date=kind == "date", years=kind == "date", alone=True, dots=local).values
+    read = read_values(answer[:MAX_CHARS], date=kind == "date", years=kind == "date", dots=local).values
     found = [_bare(value) for value in read if answer[value.start : value.end] not in named]
     exact = [value for value in found if value.kind == kind and kind != "number"]
     return exact or [value for value in found if value.kind in FITTING.get(kind, ())]

@@ -1,4 +1,4 @@
-"""Pairs of values in twelve languages: equal, compatible, rivals; the held half of the first two hundred made no rule."""
+"""Pairs of values in twelve languages: equal, compatible or rivals; the held half of the first 200 made no rule."""
 
 from __future__ import annotations
 
@@ -91,6 +91,29 @@ def test_a_rival_read_with_doubt_is_named_and_does_not_dispute() -> None:
     assert (findings.status, findings.rivals, findings.doubtful) == ("single", (), (1,))
     findings, _ = run(claims_of(question, statements, voices[:1] * 2), Models())
     assert (findings.status, findings.rivals) == ("disputed", (1,)), "one source says both"
+
+
+PARKING = {
+    "Was kostet ein Stellplatz in der Tiefgarage?": ("Ein Stellplatz in der Tiefgarage kostet {} Euro.", "disputed"),
+    "Combien coûte une place de parking ?": ("Une place de parking coûte {} euros.", "disputed"),
+    "¿Cuánto cuesta una plaza de aparcamiento?": ("Una plaza de aparcamiento cuesta {} euros.", "disputed"),
+    "Ile kosztuje miejsce parkingowe?": ("Miejsce parkingowe kosztuje {} zł.", "disputed"),
+    "Otopark ücreti ne kadar?": ("Otopark ücreti {} lira.", "disputed"),
+    "How much is a parking space?": ("A parking space is {} euros.", "single"),
+}
+
+
+@pytest.mark.parametrize("question", PARKING)
+def test_a_rival_read_with_some_doubt_disputes_where_the_reader_is_never_sure_and_the_subject_is_the_same(
+    question: str,
+) -> None:
+    sentence, status = PARKING[question]
+    statements, voices = said([sentence.format(45), sentence.format(60)], no_answer=DOUBT + 0.03)
+    texts = [statement.answer for statement in statements.values()]
+    findings, _ = run(claims_of(question, statements, voices, texts=texts), Models())
+    assert (findings.status, len(findings.claims)) == (status, 2)
+    findings, _ = run(claims_of(question, statements, voices, texts=[texts[0], "60"]), Models())
+    assert findings.status == "single", "about something else"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from unpoison.models.requests import Flow, generate, relate
 from unpoison.sources import Sources
 from unpoison.text.answer_forms import form
 from unpoison.text.answers import LIKELY, Related, goes_with, group_equivalent, relation, relation_by_value
+from unpoison.text.languages import other_language
 from unpoison.text.questions import wanted
 from unpoison.text.replies import informative
 from unpoison.text.values import agree, answers_kind, question_coverage, values
@@ -114,7 +115,8 @@ def claims_of(
     used = _on_subject(question, used, voices, texts)
     if not used:
         return Findings()
-    ballot = _Ballot(used, voices)
+    doubting = texts and other_language(question)  # the multilingual reader is less sure of all that it reads
+    ballot = _Ballot(used, voices, {i: question_coverage(question, texts[i]) for i in used if doubting})
     classes = _classes(question, used)
     ranked = sorted(classes, key=lambda name: (*ballot.rank(classes[name]), name))[:MAX_CLAIMS]
     wording = {name: ballot.wording(classes[name]) for name in ranked}
@@ -206,8 +208,8 @@ _NAMED = re.compile(r"(?<![\w.-])[A-Za-z-]*\d+(?:[.-]?\w+)*")
 class _Ballot:
     """Weights of statements: a source adds to a claim once, by its surest passage."""
 
-    def __init__(self, statements: Mapping[int, Statement], voices: Sequence[Voice]) -> None:
-        self._statements, self._voices = statements, voices
+    def __init__(self, statements: Mapping[int, Statement], voices: Sequence[Voice], told: Mapping[int, float]) -> None:
+        self._statements, self._voices, self._told = statements, voices, told  # told: the question's words, as a share
         self.weigh = any(voices[i].counts for i in statements)
         self.trust = defaultdict[str, float](float)  # of a source with pages of two levels, the higher one
         for i in statements:
@@ -240,10 +242,15 @@ class _Ballot:
         return -round(sum(sorted(self.weights(members).values())), 9), -round(surest, 9)
 
     def sure(self, members: Sequence[int], first: Sequence[int]) -> bool:
-        """Whether a claim was read surely enough to dispute the first; less is enough if one source says both."""
+        """Whether a claim was read surely enough to dispute the first.
+
+        Less is enough if one source says both, or in a language other than English if a passage has as many words of
+        the question as those of the first.
+        """
         own, others = ({self._voices[i].name for i in claim if self._voices[i].counts} for claim in (members, first))
-        limit = DOUBT if own.isdisjoint(others) else ONE_SOURCE
-        return any(self._statements[i].no_answer <= limit for i in self.lenders(members))
+        best = 0.0 if own & others else max(self._told.get(i, 2.0) for i in self.lenders(first))
+        limits = {i: ONE_SOURCE if self._told.get(i, 0.0) >= best else DOUBT for i in self.lenders(members)}
+        return any(self._statements[i].no_answer <= limit for i, limit in limits.items())
 
     def disputes(self, rival: Sequence[int], first: Sequence[int]) -> bool:
         """Whether a claim has enough weight against the first; a source of both adds nothing to the first."""
