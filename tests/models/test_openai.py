@@ -11,6 +11,7 @@ from contextlib import suppress
 from select import select
 from threading import Event
 
+import httpx
 import numpy as np
 import openai
 import pytest
@@ -193,6 +194,20 @@ def test_a_reply_that_trickles_is_given_up_at_the_timeout_and_the_server_is_told
             made.generate(PROMPT, timeout=0.3)
     assert error.value.retryable
     assert told.wait(30)
+
+
+@pytest.mark.parametrize("content", [b"[" * 200_000, b'{"usage":' + b"9" * 5_000 + b"}"], ids=["deep", "digits"])
+def test_json_that_python_does_not_read_is_no_response(content: bytes) -> None:
+    headers = {"content-type": "application/json"}
+    answer = httpx.MockTransport(lambda request: httpx.Response(200, content=content, headers=headers))
+    client = openai.OpenAI(api_key=KEY, base_url="http://a.example", http_client=httpx.Client(transport=answer))
+    with pytest.raises(ModelError, match="sent a response that its API does not"):
+        OpenAIGenerator("m", client=client).generate(PROMPT)
+
+
+def test_a_key_that_no_header_holds_is_an_option_error(url: str) -> None:
+    with pytest.raises(OptionError, match=r"^no API key for 'ok'; set OPENAI_API_KEY"):
+        OpenAIGenerator("ok", url, "\udcff").generate(PROMPT)
 
 
 def test_the_key_is_shown_nowhere(url: str) -> None:

@@ -10,7 +10,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from json import JSONDecodeError
 from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import finalize
@@ -210,12 +209,12 @@ class Connection:
             ) from None
         except TooLongError:
             raise self._length_error() from None
-        except (self._sdk.APIError, JSONDecodeError, UnicodeDecodeError):
-            raise self._response_error() from None
-        except TypeError as error:
-            if "authentication" not in str(error):
+        except (TypeError, UnicodeEncodeError) as error:  # a header holds ASCII
+            if isinstance(error, TypeError) and "authentication" not in str(error):
                 raise
             raise OptionError(f"no API key for {clip(self._model)}; set {self._key} or pass api_key=...") from None
+        except (self._sdk.APIError, ValueError, RecursionError):  # no JSON, or with too long a number, or too deep
+            raise self._response_error() from None
 
     def _status_error(self, error: Any) -> ModelError:
         """The error for a status of 400 or above, with advice."""
