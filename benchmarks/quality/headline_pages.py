@@ -26,7 +26,7 @@ ELSEWHERE = (
     ("**Prompt injections** that a model still reads: textbook wordings; seven held-out sets",
      "0; 4 to 29. Inside a document: 3; 7 to 30", "30; 700",
      "[injections](https://github.com/unpoison/unpoison/blob/main/docs/injections.md#figures)"),
-    ("Ordinary texts changed; manuals, command output", "0.05; 2.3", "1,915; 300",
+    ("Ordinary texts changed; manuals, command output", "0.05; 2", "1,915; 300",
      "[injections](https://github.com/unpoison/unpoison/blob/main/docs/injections.md#figures)"),
 )  # fmt: skip
 """Rows of the front page that other commands measure: what, how much, of how many, and the command."""

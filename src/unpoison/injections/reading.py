@@ -41,7 +41,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _SOFT_BREAK = re.compile(r"(?<=[^\s.!?:;|>}\]])\n(?=[^\W\d_A-Z]|['\"(\d])")
 """A line end behind which a sentence goes on: no mark before it, no capital behind it."""
 
-_SHOUTED = re.compile(r"(?<![A-Za-z])(?:[A-Z][A-Z',;:()/&\"-]{0,20}\s){5,400}[A-Z]{1,20}(?![a-z])")
+_SHOUTED = re.compile(r"(?<![A-Za-z])(?:[(\"]?[A-Z][A-Z',;:()/&\"-]{0,20}\s){5,400}[(\"]?[A-Z]{1,20}(?![a-z])")
 """Words in capitals, as in the conditions of a licence: the transformer takes them for a shout."""
 
 _COMMENT = re.compile(r"(?m)(?<=[^\s.!?:;|>}\]])\n[^\S\n]{0,40}(?:#|//| \*)[^\S\n]{1,3}(?=[^\W\d_A-Z])")
