@@ -300,7 +300,7 @@ class Guard(Defense):
             return ByContent({**verdicts_by_origin(case.voices, case.passages), **copies})
         by_claims = verdicts_by_claims(case.findings, case.statements, case.voices, case.passages)
         restored = {i: reason for i, reason in by_claims.restored.items() if i not in copies}
-        return ByContent({**copies, **by_claims.dropped}, restored)
+        return ByContent({**copies, **by_claims.dropped}, restored, by_claims.disputed)
 
     def _apply(self, case: _Case, by_content: ByContent) -> None:
         """Let content overrule style; in monitor mode only the reasons change."""
@@ -309,6 +309,8 @@ class Guard(Defense):
                 case.reasons[i] = reason
                 if case.probability[i] > self.threshold:
                     case.probability[i] = 0.0
+        for i in by_content.disputed.keys() & set(case.kept):
+            case.reasons[i] = by_content.disputed[i]
         for i, reason in by_content.dropped.items():
             if self.mode == "monitor":
                 case.reasons[i] = Reason.of("guard.flagged", clauses=[reason])

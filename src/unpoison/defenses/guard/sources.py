@@ -48,6 +48,7 @@ class ByContent(NamedTuple):
 
     dropped: Mapping[int, Reason]
     restored: Mapping[int, Reason] = {}
+    disputed: Mapping[int, Reason] = {}
 
 
 def verdicts_by_claims(
@@ -63,8 +64,11 @@ def verdicts_by_claims(
         for i in findings.claims[n].passages
         if statements[i].no_answer < CERTAIN
     }
-    if not findings.counted or findings.status == "disputed":
-        return ByContent(dropped)
+    if findings.status == "disputed":
+        sides = [findings.sides[n] for n in (0, *findings.rivals)]
+        first, second, *_ = map(_quote, sides)
+        said = ((i, _quote(one), first if one is not sides[0] else second) for one in sides for i in one.passages)
+        return ByContent(dropped, {}, {i: Reason.of("sources.disputed", answer=a, other=b) for i, a, b in said})
     lead = findings.claims[0]
     behind = [i for i in lead.passages if voices[i].counts]
     restored: dict[int, Reason] = {}
