@@ -161,6 +161,7 @@ def test_comments_and_what_they_say(text: str, bare: str, messages: list[str], c
         ("<Div>x</Div>", "\nx\n", 0),
         ("<b> is bold", "<b> is bold", 0),
         ("<li> one", "\n one", 0),  # needs no end
+        ("Name<input>Street<button>Send</button>x", "Name Street Send x", 0),
         ("wo</xy>rd", "word", 1),
         ("<![CDATA[a b]]>", "a b", 0),
         ("a < b > c", "a < b > c", 0),

@@ -82,7 +82,9 @@ class Client(Closing):
         """What is made of the data of a reply, and of its screening of the caller's own passages."""
         asked, read = as_query(query), as_passages(passages)
         try:
-            content = json.dumps(_body(asked, read, defense), ensure_ascii=False, allow_nan=False)
+            vector = None if asked.embedding is None else asked.embedding.tolist()
+            body = {"query": asked.text, "embedding": vector, "passages": list(map(_fields, read)), "defense": defense}
+            content = json.dumps(body, ensure_ascii=False, allow_nan=False)
             # A lone surrogate, which is in no UTF-8, is sent as a question mark: positions stay.
             response = self._http.post(path, content=content.encode("utf-8", "replace"))
         except (TypeError, ValueError, RecursionError) as error:
@@ -102,11 +104,6 @@ class Client(Closing):
             why = f"{type(error).__name__}: {clip(str(error), 200)}"
             message = f"what replied is no unpoison service that this client can read ({why}); check the address"
             raise ModelError(message) from None
-
-
-def _body(query: Query, passages: tuple[Passage, ...], defense: str | None) -> dict[str, Any]:
-    vector = None if query.embedding is None else query.embedding.tolist()
-    return {"query": query.text, "embedding": vector, "passages": list(map(_fields, passages)), "defense": defense}
 
 
 def _fields(passage: Passage) -> dict[str, Any]:

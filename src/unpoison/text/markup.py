@@ -14,7 +14,8 @@ from unpoison.text.tokens import word_list
 
 __all__ = ["KINDS", "entities", "strip_comments", "tags", "unmarkable", "without_code_tags"]
 
-KINDS = dict.fromkeys(word_list("html_block"), "\n") | dict.fromkeys(word_list("html_inline"), "")
+KINDS = dict.fromkeys(word_list("html_block"), "\n") | dict.fromkeys(word_list("html_box"), " ")
+KINDS |= dict.fromkeys(word_list("html_inline"), "")
 """The replacement of a tag, by its name."""
 
 LONE = frozenset(("br", "hr", "wbr"))
