@@ -72,13 +72,20 @@ def test_a_slide_that_is_named_many_times_is_read_once(tmp_path: Path) -> None:
     assert file.reading().text == SAID
 
 
-def test_a_table_whose_rows_repeat_a_long_heading_is_read_to_a_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "content", "row"),
+    [
+        ("a.csv", "n" * 1_000 + "\n" + "a\n" * 1_000, 48),
+        ("a.json", f"[{'1,' * 2_000}1]", 770),  # eight million took four gigabytes
+    ],
+)
+def test_a_table_of_long_headings_or_many_values_is_read_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str, row: int
 ) -> None:
     monkeypatch.setattr("unpoison.scan.text_files.MAX_CHARS", 50_000)
-    (tmp_path / "a.csv").write_text("n" * 1_000 + "\n" + "a\n" * 1_000)
-    (document,) = read_documents(str(tmp_path / "a.csv"), lambda failure: None)
-    assert document.notes == ("it is read to row 51, because it has over 50,000 characters",)
+    (tmp_path / name).write_text(content)
+    (document,) = read_documents(str(tmp_path / name), lambda failure: None)
+    assert document.notes == (f"it is read to row {row}: over 50,000 characters, each part as 64 more",)
 
 
 @pytest.mark.needs("charset_normalizer")

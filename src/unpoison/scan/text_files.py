@@ -11,6 +11,7 @@ from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +32,12 @@ MAX_ROW = 64 * 2**20
 MAX_CHARS = 64 * 2**20
 """Maximum characters of a table that is one text: each of its rows repeats the names of the columns."""
 
+PART = 64
+"""Characters that each part counts for besides its own: millions of short ones take gigabytes."""
+
+LOOKED = 1_000
+"""Rows of a JSON file of which one must have a text, or the file is one text."""
+
 OWN = ("id", "text", "title", "source", "url")
 """Columns whose names are case-insensitive."""
 
@@ -49,12 +56,12 @@ def table_rows(source: str) -> tuple[Iterator[FileRow] | FileText, tuple[str, ..
     text, notes = decode(Path(source).read_bytes())
     raw = text.encode("utf-8", "surrogatepass")
     if source.lower().endswith(".json"):
-        held = list(JsonSource(BytesIO(raw), source, None))
-        if any(name in row.fields for row in held for name in ("text", "passages", *TURNS)):
-            return iter(held), notes
+        first_rows = islice(JsonSource(BytesIO(raw), source, None), LOOKED)
+        if any(name in row.fields for row in first_rows for name in ("text", "passages", *TURNS)):
+            return iter(JsonSource(BytesIO(raw), source, None)), notes
         whole = parse_json(raw)
         members = whole.items() if isinstance(whole, dict) else ((f"row {n:,}", one) for n, one in enumerate(whole, 1))
-        return FileText(tuple(Part(line, place) for place, one in members for line in leaves(one)), notes=notes), ()
+        return _one_text((Part(line, place) for place, one in members for line in leaves(one)), notes), ()
     first = next((line for line in raw.splitlines() if line.strip()), b"")
     heading = next(csv.reader([first.decode("utf-8", "replace")], delimiter=dialect(first)), [])
     plain = [name.strip().lower() for name in heading]
@@ -62,16 +69,28 @@ def table_rows(source: str) -> tuple[Iterator[FileRow] | FileText, tuple[str, ..
     rows = _rows(raw, source, column or "")
     if column is not None:
         return rows, notes
-    parts, unread, left = list[Part](), list[str](), MAX_CHARS
-    for row in rows:
-        unread += [f"row {row.number:,}: {row.error}"] if row.error else []
-        parts.append(Part(" | ".join(leaves(row.fields)), f"row {row.number:,}"))
-        left -= len(parts[-1].text)
+    unread = list[str]()
+
+    def parts() -> Iterator[Part]:
+        for row in rows:
+            unread.extend([f"row {row.number:,}: {row.error}"] if row.error else [])
+            yield Part(" | ".join(leaves(row.fields)), f"row {row.number:,}")
+
+    whole_text = _one_text(parts(), notes)
+    more = (f"its unread rows: {len(unread):,}, the first {unread[0]}",) if unread else ()
+    return whole_text._replace(notes=(*whole_text.notes, *more)), ()
+
+
+def _one_text(parts: Iterator[Part], notes: tuple[str, ...]) -> FileText:
+    """As many parts as there is room for."""
+    kept, left = list[Part](), MAX_CHARS
+    for part in parts:
+        kept.append(part)
+        left -= len(part.text) + PART
         if left < 0:
-            notes = (*notes, f"it is read to row {row.number:,}, because it has over {MAX_CHARS:,} characters")
+            notes = (*notes, f"it is read to {part.place}: over {MAX_CHARS:,} characters, each part as {PART} more")
             break
-    notes = (*notes, f"its unread rows: {len(unread):,}, the first {unread[0]}") if unread else notes
-    return FileText(tuple(parts), notes=notes), ()
+    return FileText(tuple(kept), notes=notes)
 
 
 def _rows(raw: bytes, source: str, column: str) -> Iterator[FileRow]:
