@@ -60,8 +60,10 @@ def table_rows(source: str) -> tuple[Iterator[FileRow] | FileText, tuple[str, ..
         if any(name in row.fields for row in first_rows for name in ("text", "passages", *TURNS)):
             return iter(JsonSource(BytesIO(raw), source, None)), notes
         whole = parse_json(raw)
-        members = whole.items() if isinstance(whole, dict) else ((f"row {n:,}", one) for n, one in enumerate(whole, 1))
-        return _one_text((Part(line, place) for place, one in members for line in leaves(one)), notes), ()
+        if isinstance(whole, dict):
+            return _one_text((Part(line, key) for key, one in whole.items() for line in leaves(one, key)), notes), ()
+        placed = ((f"row {n:,}", one) for n, one in enumerate(whole, 1))
+        return _one_text((Part(line, place) for place, one in placed for line in leaves(one)), notes), ()
     first = next((line for line in raw.splitlines() if line.strip()), b"")
     heading = next(csv.reader([first.decode("utf-8", "replace")], delimiter=dialect(first)), [])
     plain = [name.strip().lower() for name in heading]
@@ -191,14 +193,18 @@ def _multiline(text: Any) -> str:
 
 
 def leaves(value: Any, name: str = "") -> Iterator[str]:
-    """The single values in a value of JSON, each behind the name of its field.
+    """The single values in a value of JSON, each behind the name of its field; the name of several stands by itself.
 
     Raises:
         RecursionError: It is nested too deeply.
     """
-    if isinstance(value, (list, dict)):
-        for key, inner in value.items() if isinstance(value, dict) else ((name, one) for one in value):
+    if isinstance(value, dict):
+        yield from [f"{name}:"] * bool(name)
+        for key, inner in value.items():
             yield from leaves(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from leaves(inner, name)
     elif value is not None:
         yield f"{name}: {value}" if name else str(value)
 
