@@ -25,7 +25,7 @@ from unpoison.io.file_rows import FileRow
 from unpoison.io.files import open_source
 from unpoison.io.rows import QUERY_FIELDS
 from unpoison.retrieval.memory import BM25Retriever
-from unpoison.scan.incident import SENTENCES, DocumentVerdict, Incident, trace
+from unpoison.scan.incident import DocumentVerdict, Incident, trace
 from unpoison.utils.plain_text import count_noun, excerpt
 
 
@@ -195,7 +195,7 @@ def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
 
 def _show(result: Incident) -> None:
     """Print the result; untrusted text is shown as plain text."""
-    show(excerpt(result.question, 200), SENTENCES[result.verdict])
+    show(excerpt(result.question, 200), result.verdict.sentence)
     if result.proofs:
         rows = [
             (

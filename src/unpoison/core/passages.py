@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from unpoison.errors import InputError, clip
 from unpoison.sources.origins import EMPTY, Metadata, metadata_of, source_in
-from unpoison.utils.assets import read_data
 
 if TYPE_CHECKING:  # canonicalisation is imported when the first text is read
     from unpoison.text.alignment import Region, Regions
@@ -33,7 +32,12 @@ TEXT_FIELDS = ("text", "content", "page_content")
 FIELDS = ("id", "title", "source", "score")
 """Optional fields of a passage besides its text and embedding; rows of screenings and requests have them too."""
 
-AS_LIST: dict[str, str] = read_data("sentences.json")["lists"]
+AS_LIST = {
+    "Series": "write passages.tolist()",
+    "DataFrame": 'write passages.to_dict("records")',
+    "set": "write list(passages), in the order of retrieval",
+    "dict_values": "write list(passages)",
+}
 """Types of several passages that are no list, and what to write."""
 
 NESTED = ("data", "resource")

@@ -14,7 +14,6 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Span, Verdict
 from unpoison.report.document import render
 from unpoison.sources.sources import Standing
-from unpoison.utils.assets import read_data
 from unpoison.utils.plain_text import excerpt, first_of, plain
 
 __all__ = ["STATUS", "claim_line", "explain", "preview", "sources_of"]
@@ -76,7 +75,12 @@ def _span_line(span: Span, passage: Passage, verdict: Verdict) -> str:
     return f"{state} {where} ({span.probability:.2f}): {excerpt(whole[span.start : span.end])}"
 
 
-STATUS: dict[str, str] = read_data("sentences.json")["statuses"]
+STATUS = {
+    "agreed": "agreed: two or more sources say so",
+    "disputed": "disputed: sources contradict each other",
+    "single": "single: one source says so",
+    "none": "none: no passage says so by itself",
+}
 """Meanings of the status of an answer."""
 
 MAX_ORIGINS = 5

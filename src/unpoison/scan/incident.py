@@ -25,9 +25,8 @@ from unpoison.models.requests import generate
 from unpoison.runtime.driver import run
 from unpoison.scan.statements import STATED, Stance, Suspect, says, suspects_among
 from unpoison.text.replies import informative
-from unpoison.utils.assets import read_data
 
-__all__ = ["SENTENCES", "DocumentVerdict", "Incident", "trace"]
+__all__ = ["DocumentVerdict", "Incident", "trace"]
 
 BESIDE = 0.75
 """Without a model, documents with at least this share of the highest strength are reported too."""
@@ -162,18 +161,25 @@ def _find_fewest(holds: Callable[[list[str]], bool], names: Sequence[str]) -> li
 
 
 class DocumentVerdict(StrEnum):
-    """The outcome of an incident."""
+    """The outcome of an incident, and what it means."""
 
-    PROVEN = "proven"
-    NAMED = "named"
-    NOT_STATING = "do not state it"
-    NO_DOCUMENT = "no document"
-    NOT_STATED = "not stated"
-    NOT_REPRODUCED = "not reproduced"
-    UNFINISHED = "unfinished"
+    sentence: str
 
+    PROVEN = "proven", "Without these documents the wrong answer disappears."
+    NAMED = "named", "These documents state the answer. No model was asked without them, so the cause is not proven."
+    NOT_STATING = "do not state it", "The answer depends on documents that do not state it: read them."
+    NO_DOCUMENT = (
+        "no document",
+        "The answer depends on no document that was given: it may come from the model, or from other documents.",
+    )
+    NOT_STATED = "not stated", "No document that was given states this answer, and no model was asked."
+    NOT_REPRODUCED = "not reproduced", "The model does not give this answer, so nothing was proven."
+    UNFINISHED = "unfinished", "The budget was exhausted before anything was proven."
 
-SENTENCES: dict[str, str] = read_data("sentences.json")["incidents"]
+    def __new__(cls, value: str, sentence: str) -> DocumentVerdict:
+        verdict = str.__new__(cls, value)
+        verdict._value_, verdict.sentence = value, sentence
+        return verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +215,7 @@ class Incident:
         return tuple(p.document.id for p in self.proofs if p.document.standing is Stance.STATES)
 
     def to_dict(self) -> dict[str, Any]:
-        more = {"unpoison": __version__, "summary": SENTENCES[self.verdict], "guilty": list(self.guilty)}
+        more = {"unpoison": __version__, "summary": self.verdict.sentence, "guilty": list(self.guilty)}
         return {**to_row(self), **more}
 
 

@@ -19,7 +19,6 @@ from unpoison.text.decoding import decode_text
 from unpoison.text.homoglyphs import one_script
 from unpoison.text.invisible import blanks, compose_nfkc, hidden_words, invisible, strip_marks
 from unpoison.text.markup import entities, strip_comments, tags, unmarkable
-from unpoison.utils.assets import read_data
 
 __all__ = [
     "MARK", "MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical", "canonical_lines", "redact_text", "redact_with_trace",
@@ -93,8 +92,19 @@ class Hidden:
         return ", ".join(counts)
 
 
-WORDS: dict[str, tuple[str, str]] = read_data("sentences.json")["hidden"]
-
+WORDS = {
+    "invisible": ("invisible character inside a word", "invisible characters inside words"),
+    "look_alikes": ("look-alike letter of another script", "look-alike letters of another script"),
+    "styled": ("fullwidth, mathematical or circled letter", "fullwidth, mathematical or circled letters"),
+    "marks": ("stray combining mark", "stray combining marks"),
+    "tags": ("HTML tag inside a word", "HTML tags inside words"),
+    "comments": ("HTML comment", "HTML comments"),
+    "entities": ("entity for a plain letter", "entities for plain letters"),
+    "encoded": ("encoded stretch", "encoded stretches"),
+    "messages": ("message where no reader looks", "messages where no reader looks"),
+    "unread": ("character beyond what is read", "characters beyond what is read"),
+}
+"""One and several hidden parts of a kind."""
 
 _COUNTS, _SIGNS = attrgetter(*(field.name for field in fields(Hidden))), attrgetter(*WORDS)
 NOTHING = Hidden()

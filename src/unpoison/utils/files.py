@@ -19,7 +19,6 @@ import numpy as np
 import yaml
 
 from unpoison.errors import InputError, clip
-from unpoison.utils.assets import read_data
 
 __all__ = [
     "Closing", "Spilled", "hold_lock", "load_yaml", "lock_file", "named_errors", "path_names", "private", "read_small",
@@ -142,7 +141,12 @@ def _maker(kind: Any) -> Callable[[list[Any]], Any]:
 MAX_YAML_BYTES = 1_000_000
 """Maximum size of a YAML file."""
 
-YAML_FIXES: dict[str, str] = read_data("sentences.json")["yaml"]
+YAML_FIXES = {
+    "duplicate key": "give it once",
+    "\\t": "indent with spaces",
+    "mapping values": "quote texts that hold a colon and a space",
+    "expected <block end>": "check the indentation, and the quotes, above that line",
+}
 """What a parser says, and how to mend it; else a text begins with a sign that YAML reads."""
 
 
