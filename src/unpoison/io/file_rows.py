@@ -1,7 +1,7 @@
 """Rows of untrusted files: lines of JSON or rows of CSV, read and written.
 
-A row of CSV is converted to a line of JSON. It keeps its number, so that messages refer to the rows of a spreadsheet:
-the heading is row 1. How a cell becomes a value is `docs/data.md`, section CSV.
+A row of CSV keeps its number, so that messages refer to the rows of a spreadsheet: the heading is row 1. How a cell
+becomes a value is `docs/data.md`, section CSV.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import IO, Any, NoReturn, Protocol
 from unpoison.errors import InputError, clip
 
 __all__ = [
-    "CHUNK", "CONTAINER", "KEY", "MAX_LINE", "FileRow", "Source", "count_values", "csv_lines", "dialect", "json_line",
-    "line_text", "looks_like_csv", "parse_json", "read_line",
+    "CHUNK", "CONTAINER", "KEY", "MAX_LINE", "FileRow", "Read", "Source", "as_row", "count_values", "csv_rows",
+    "dialect", "json_line", "line_text", "looks_like_csv", "parse_json", "read_line",
 ]  # fmt: skip
 
 MAX_LINE = 256 * 2**20
@@ -79,29 +79,30 @@ def line_text(line: bytes) -> bytes:
     return line.removeprefix(b"\xef\xbb\xbf").strip()
 
 
-def read_line(number: int, line: bytes | None, position: int = 0) -> FileRow | None:
-    """The row on a line, None for a blank line; `line` is None if it was too long."""
+Read = tuple[Mapping[str, Any], str | None]
+"""The content of a row and no error, or nothing and why it could not be read."""
+
+
+def read_line(line: bytes | None) -> Read | None:
+    """The object on a line, None for a blank line; `line` is None if it was too long."""
     if line is None:
-        return FileRow(number, {}, f"the line is longer than {MAX_LINE // 2**20} MiB", position)
+        return {}, f"the line is longer than {MAX_LINE // 2**20} MiB"
     text = line_text(line)
-    return FileRow(number, *_parse_line(text), position) if text else None
-
-
-def _parse_line(line: bytes) -> tuple[Mapping[str, Any], str | None]:
-    """The object on a line, or an error."""
+    if not text:
+        return None
     try:
-        value = parse_json(line)
+        return as_row(parse_json(text))
     except UnicodeDecodeError as error:
         return {}, f"no UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8"
     except RecursionError:
         return {}, "no usable JSON: nested too deeply"
     except ValueError as error:
         return {}, f"no usable JSON: {error}; a row is one JSON object on one line"
-    if isinstance(value, dict) and set(value) == {UNREADABLE}:
-        return {}, str(value[UNREADABLE])
-    if not isinstance(value, dict):
-        return {}, f"a row must be a JSON object, got {clip(value)}"
-    return value, None
+
+
+def as_row(value: Any) -> Read:
+    """A value of JSON as a row."""
+    return (value, None) if isinstance(value, dict) else ({}, f"a row must be a JSON object, got {clip(value)}")
 
 
 def parse_json(text: bytes) -> Any:
@@ -163,8 +164,8 @@ COLUMNS = frozenset({"id", "query", "question", "passages", "text", "content", "
 MAX_COLUMNS, MAX_NAME = 10_000, 1_000
 """Maximum number of columns, and of characters of a name, which every row repeats."""
 
-UNREADABLE = "\x00unreadable"
-"""The only key of a line for an unreadable row; its value is the error."""
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
+"""What invalid bytes are read as."""
 
 DELIMITERS = ",;\t"
 GUARDED = tuple(f"'{sign}" for sign in "=+-@\t\r")
@@ -187,8 +188,8 @@ def dialect(heading: bytes) -> str:
     return max(DELIMITERS, key=text.count)
 
 
-def csv_lines(stream: IO[bytes], name: str, longest: int, *, any_columns: bool = False) -> Iterator[bytes]:
-    """The rows of a CSV file, each converted to a line of JSON.
+def csv_rows(stream: IO[bytes], name: str, longest: int, *, any_columns: bool = False) -> Iterator[Read | None]:
+    """The rows of a CSV file; None for a blank one and for the heading.
 
     Args:
         stream: UTF-8, with or without a byte order mark.
@@ -219,13 +220,13 @@ def csv_lines(stream: IO[bytes], name: str, longest: int, *, any_columns: bool =
     if heading is None:
         raise InputError(f"{name} is empty; its first row must name the columns, such as question")
     rows = csv.reader(chain([heading], lines), delimiter=dialect(heading.encode("utf-8", "replace")), strict=True)
-    yield from [b"\n"] * (number - 1)
+    yield from [None] * (number - 1)
     try:
         columns, size = _columns(next(rows), name, any_columns), 0
-        yield b"\n"
+        yield None
         for row in rows:
             size = 0
-            yield _line(columns, row)
+            yield _read_cells(columns, row)
     except csv.Error as error:
         raise InputError(
             f"{name} cannot be read as CSV near line {number}: {error}; put cells with quotes, commas or line "
@@ -259,22 +260,19 @@ def _columns(heading: Sequence[str], name: str, any_columns: bool) -> list[str]:
     return names
 
 
-def _line(columns: Sequence[str], row: Sequence[str]) -> bytes:
-    """A row as a line of JSON; invalid UTF-8 keeps its bytes."""
+def _read_cells(columns: Sequence[str], row: Sequence[str]) -> Read | None:
     if not any(cell.strip() for cell in row):
-        return b"\n"
+        return None
     if any(cell.strip() for cell in row[len(columns) :]):
-        return _dump({UNREADABLE: f"the row has {len(row)} cells and the heading {len(columns)}; quote cells that "
-                        "hold a comma"})  # fmt: skip
+        return {}, f"the row has {len(row)} cells and the heading {len(columns)}; quote cells that hold a comma"
     cells = {column: cell for column, cell in zip(columns, row) if cell.strip() and column}
+    foreign = next((column for column, cell in cells.items() if _NOT_UTF8.search(column + cell)), None)
+    if foreign is not None:
+        return {}, f"no UTF-8 in the column {clip(foreign)}; save the file as UTF-8"
     try:
-        return _dump(_cell_values(cells))
+        return _cell_values(cells), None
     except ValueError as error:
-        return _dump({UNREADABLE: str(error)})
-
-
-def _dump(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
+        return {}, str(error)
 
 
 def _cell_values(cells: Mapping[str, str]) -> dict[str, Any]:
@@ -299,7 +297,6 @@ def _cell_values(cells: Mapping[str, str]) -> dict[str, Any]:
 
 def _list(name: str, cell: str) -> list[Any]:
     try:
-        value = json.loads(cell)
+        return list(parse_json(cell.encode()))
     except (ValueError, RecursionError):
         raise ValueError(f"{name} begins with [ and is no JSON list, got {clip(cell)}") from None
-    return list(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, datetime, time
 from math import isfinite
@@ -17,10 +17,11 @@ from unpoison.errors import InputError, clip
 from unpoison.io.file_rows import (
     MAX_LINE,
     FileRow,
+    Read,
     Source,
+    as_row,
     count_values,
-    csv_lines,
-    json_line,
+    csv_rows,
     line_text,
     looks_like_csv,
     parse_json,
@@ -30,7 +31,7 @@ from unpoison.utils.confined import Confined
 from unpoison.utils.extras import require
 from unpoison.utils.files import Closing
 
-__all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "ParquetSource", "open_source", "source_of"]
+__all__ = ["CsvSource", "JsonLinesSource", "JsonSource", "ParquetSource", "json_rows", "open_source", "source_of"]
 
 MAX_JSON, MAX_JSON_VALUES = 2**30, 100_000_000
 """Maximum bytes and values (`count_values`) of one JSON file, which is held in memory."""
@@ -148,12 +149,16 @@ class JsonLinesSource:
 
     def __iter__(self) -> Iterator[FileRow]:
         try:
-            for number, line in enumerate(self._lines(), 1):
-                position = 0 if self.size is None else (self._packed or self.stream).tell()
-                if (record := read_line(number, line, position)) is not None:
-                    yield record
+            for number, read in enumerate(self._rows(), 1):
+                if read is not None:
+                    position = 0 if self.size is None else (self._packed or self.stream).tell()
+                    yield FileRow(number, *read, position)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"{self.name} is no whole gzip file: {error}; pack it again") from None
+
+    def _rows(self) -> Iterator[Read | None]:
+        """Every row, None for a blank one."""
+        return map(read_line, self._lines())
 
     def _lines(self) -> Iterator[bytes | None]:
         """Every line, None for one that is too long.
@@ -184,32 +189,41 @@ def _other_kind(line: bytes) -> str | None:
 
 
 class CsvSource(JsonLinesSource):
-    """A CSV table with a heading (`csv_lines`)."""
+    """A CSV table with a heading (`csv_rows`)."""
 
-    def _lines(self) -> Iterator[bytes | None]:
-        return csv_lines(self.stream, self.name, MAX_LINE)
+    def _rows(self) -> Iterator[Read | None]:
+        return csv_rows(self.stream, self.name, MAX_LINE)
 
 
 class JsonSource(JsonLinesSource):
-    """One JSON list of rows, an object of rows by id, or one row; it is read whole."""
+    """One file of JSON (`json_rows`); it is read whole."""
 
-    def _lines(self) -> Iterator[bytes | None]:
-        data = self.stream.read(MAX_JSON + 1)
-        if len(data) > MAX_JSON:
-            raise InputError(f"{self.name} is longer than {MAX_JSON // 2**20} MiB; save it as JSON Lines")
-        if (count := count_values(data)) > MAX_JSON_VALUES:
-            raise InputError(f"{self.name} has about {count:,} values, too many at once; save it as JSON Lines")
-        try:
-            whole = parse_json(data)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{self.name} is no JSON: {error}") from None
-        if isinstance(whole, Mapping) and any(isinstance(whole.get(name), (str, list)) for name in _FIELDS):
-            whole = [whole]
-        elif isinstance(whole, Mapping):
-            whole = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in whole.items()]
-        if not isinstance(whole, list):
-            raise InputError(f"{self.name} must hold a list or an object of rows, got {clip(whole)}")
-        yield from map(json_line, whole)
+    def _rows(self) -> Iterator[Read | None]:
+        return map(as_row, json_rows(self.stream, self.name)[1])
+
+
+def json_rows(stream: IO[bytes], name: str) -> tuple[Any, list[Any]]:
+    """The value in a file of JSON, and its rows: of one list, of an object of rows by id, or one row.
+
+    Raises:
+        InputError: It is too long, no JSON, or neither a list nor an object.
+    """
+    data = stream.read(MAX_JSON + 1)
+    if len(data) > MAX_JSON:
+        raise InputError(f"{name} is longer than {MAX_JSON // 2**20} MiB; save it as JSON Lines")
+    if (count := count_values(data)) > MAX_JSON_VALUES:
+        raise InputError(f"{name} has about {count:,} values, too many at once; save it as JSON Lines")
+    try:
+        whole = parse_json(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} is no JSON: {error}") from None
+    if isinstance(whole, list):
+        return whole, whole
+    if not isinstance(whole, dict):
+        raise InputError(f"{name} must hold a list or an object of rows, got {clip(whole)}")
+    if any(isinstance(whole.get(field), (str, list)) for field in _FIELDS):
+        return whole, [whole]
+    return whole, [{"id": key, **row} if isinstance(row, dict) else row for key, row in whole.items()]
 
 
 class ParquetSource(Closing):

@@ -76,14 +76,14 @@ class RowsStore(Store):
             return
         rows = list[tuple[bytes, Mapping[str, Any], Document | None]]()
         with self.path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                record = read_line(number, line)
+            for line in stream:
+                fields, _ = read_line(line) or ({}, None)
                 try:
-                    document = None if record is None or record.error else Document.of_row(record.fields)
+                    document = Document.of_row(fields)
                 except InputError:
                     document = None
                 whole = line if line.endswith(b"\n") else line + b"\n"
-                rows.append((whole, {} if record is None or document is None else record.fields, document))
+                rows.append((whole, {} if document is None else fields, document))
         named = documents_of(document for _, _, document in rows if document is not None)
         for whole, fields, document in rows:
             if document is None:

@@ -11,13 +11,12 @@ from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
 from unpoison.errors import InputError
-from unpoison.io.file_rows import FileRow, csv_lines, dialect, parse_json, read_line
-from unpoison.io.files import JsonSource
+from unpoison.io.file_rows import FileRow, as_row, csv_rows, dialect
+from unpoison.io.files import json_rows
 from unpoison.scan.documents import TURNS
 from unpoison.scan.parts import FOLDED, FileText, Part
 from unpoison.scan.web_page import read_page
@@ -56,10 +55,10 @@ def table_rows(source: str) -> tuple[Iterator[FileRow] | FileText, tuple[str, ..
     text, notes = decode(Path(source).read_bytes())
     raw = text.encode("utf-8", "surrogatepass")
     if source.lower().endswith(".json"):
-        first_rows = islice(JsonSource(BytesIO(raw), source, None), LOOKED)
-        if any(name in row.fields for row in first_rows for name in ("text", "passages", *TURNS)):
-            return iter(JsonSource(BytesIO(raw), source, None)), notes
-        whole = parse_json(raw)
+        whole, records = json_rows(BytesIO(raw), source)
+        looked = (record for record in records[:LOOKED] if isinstance(record, dict))
+        if any(name in record for record in looked for name in ("text", "passages", *TURNS)):
+            return (FileRow(number, *as_row(record), number) for number, record in enumerate(records, 1)), notes
         if isinstance(whole, dict):
             return _one_text((Part(line, key) for key, one in whole.items() for line in leaves(one, key)), notes), ()
         placed = ((f"row {n:,}", one) for n, one in enumerate(whole, 1))
@@ -96,10 +95,10 @@ def _one_text(parts: Iterator[Part], notes: tuple[str, ...]) -> FileText:
 
 
 def _rows(raw: bytes, source: str, column: str) -> Iterator[FileRow]:
-    for number, line in enumerate(csv_lines(BytesIO(raw), source, MAX_ROW, any_columns=True), 1):
-        row = read_line(number, line, number)
-        if row is not None:
-            yield row if row.error is not None else FileRow(number, _named(row.fields, column), None, number)
+    for number, read in enumerate(csv_rows(BytesIO(raw), source, MAX_ROW, any_columns=True), 1):
+        if read is not None:
+            fields, error = read
+            yield FileRow(number, fields if error else _named(fields, column), error, number)
 
 
 def _named(row: Mapping[str, Any], column: str) -> dict[str, Any]:
