@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from batch.rows import GOOD, ODD, RAW, good, read, write
 from unpoison import Grada
-from unpoison.batch import BatchScreener, run
+from unpoison.batch import BatchScreener, Progress, run
 from unpoison.batch import runner as runner_module
 from unpoison.batch.runner import usual_workers, waits
 from unpoison.core.answers import Reply
-from unpoison.errors import InputError, OptionError, UnknownNameError
+from unpoison.defenses.base import Defense
+from unpoison.errors import InputError, ModelError, OptionError, UnknownNameError
 from unpoison.io.rows import Row
 
 
@@ -172,3 +173,97 @@ def test_unknown_names_come_back_from_other_processes(tmp_path: Path):
     with pytest.raises(UnknownNameError, match="did you mean 'grada'"):
         run(str(source), str(tmp_path / "out.jsonl"), BatchScreener("grado"), workers=2)
     assert json.loads(source.read_text()) == GOOD
+
+
+class TestResuming:
+    """Batches that are interrupted, changed and damaged, and what the next run makes of it."""
+
+    SCREENER = BatchScreener("grada")
+
+    @pytest.fixture
+    def source(self, tmp_path: Path) -> Path:
+        return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(28))], RAW)
+
+    def interrupted(self, source: Path, output: Path, after: int, screener: BatchScreener = SCREENER) -> None:
+        def stop(step: Progress) -> None:
+            nonlocal after
+            after -= 1
+            if after == 0:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(str(source), str(output), screener, workers=1, progress=stop)
+
+    def steps(self, source: Path, output: Path, screener: BatchScreener = SCREENER) -> list[bool]:
+        resumed: list[bool] = []
+        run(str(source), str(output), screener, workers=1, progress=lambda step: resumed.append(step.resumed))
+        return resumed
+
+    @pytest.fixture(autouse=True)
+    def small_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner_module, "MAX_ROWS", 10)
+
+    @pytest.fixture
+    def output(self, tmp_path: Path) -> Path:
+        return tmp_path / "out.jsonl"
+
+    @pytest.fixture
+    def whole(self, source: Path, tmp_path: Path) -> bytes:
+        run(str(source), str(tmp_path / "whole.jsonl"), self.SCREENER, workers=1)
+        return (tmp_path / "whole.jsonl").read_bytes()
+
+    def test_nothing_is_done_twice(self, source: Path, output: Path, whole: bytes):
+        self.interrupted(source, output, after=2)
+        assert not output.exists()
+        assert self.steps(source, output) == [True, True, False, False, False]
+        assert output.read_bytes() == whole
+        assert not output.with_name("out.jsonl.parts").exists()
+
+    def test_a_block_that_never_reached_the_disk_is_done_anew(self, source: Path, output: Path, whole: bytes):
+        self.interrupted(source, output, after=3)
+        draft = output.with_name("out.jsonl.part")
+        content = draft.read_bytes()
+        draft.write_bytes(content[:-200] + bytes(200))
+        assert self.steps(source, output) == [True, True, False, False, False]
+        assert output.read_bytes() == whole
+
+    def test_from_a_changed_row_on_all_is_done_anew(self, source: Path, output: Path, tmp_path: Path):
+        self.interrupted(source, output, after=3)
+        changed = source.read_bytes().replace(b'"row 5"', b'"ROW 5"')
+        source.write_bytes(changed)
+        assert self.steps(source, output) == [True, False, False, False, False]
+        assert b"ROW 5" in output.read_bytes()
+
+    @pytest.mark.parametrize(
+        "other", [BatchScreener("grada:keep=2"), BatchScreener("vanilla"), BatchScreener("ragdefender")]
+    )
+    def test_another_defense_begins_anew(self, source: Path, output: Path, other: BatchScreener):
+        self.interrupted(source, output, after=3)
+        assert not any(self.steps(source, output, other))
+        assert read(output)[0]["screening"] == other([GOOD])[0]["screening"]
+
+    def test_rows_whose_model_failed_are_tried_again(
+        self, source: Path, output: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+    ):
+        def fail(*_: object) -> None:
+            raise ModelError("down")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Defense, "screen", fail)
+            self.interrupted(source, output, after=2)
+        assert not any(self.steps(source, output))
+        assert output.read_bytes() == whole
+
+    def test_a_torn_draft_is_done_anew_from_there(self, source: Path, output: Path, whole: bytes):
+        self.interrupted(source, output, after=3)
+        draft = output.with_name("out.jsonl.part")
+        draft.write_bytes(draft.read_bytes()[:-5])
+        assert self.steps(source, output) == [True, True, False, False, False]
+        assert output.read_bytes() == whole
+
+    def test_one_process_at_a_time_writes_an_output(self, source: Path, output: Path):
+        def again(step: Progress) -> None:
+            run(str(source), str(output), self.SCREENER, workers=1)
+
+        with pytest.raises(InputError, match="another process writes"):
+            run(str(source), str(output), self.SCREENER, workers=1, progress=again)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison import Sources
 from unpoison.errors import InputError
 from unpoison.io.output import Writer
 from unpoison.io.rows import Row, load_sample, moment_of, open_stream, read_time, steps_of, time_order, with_results
@@ -209,3 +210,16 @@ def test_the_timeline_is_built_in_unless_a_file_has_its_name(tmp_path: Path, mon
     Path("timeline").write_text('{"question": "own", "passages": [], "year": 1}\n')
     with open_stream("timeline") as source:
         assert [record.fields["question"] for record in source] == ["own"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "who", "contexts": ["Ada.", "Jo."], "answer": "Ada"},
+        {"user_input": "who", "retrieved_contexts": ["Ada.", "Jo."]},
+    ],
+)
+def test_rows_with_contexts(row: dict[str, object]):
+    read = Row.of(row)
+    assert (read.query.text, [passage.text for passage in read.passages]) == ("who", ["Ada.", "Jo."])
+    assert Sources().learn([row]).history.rows() == []

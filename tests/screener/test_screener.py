@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from model_doubles import FakeInjectionClassifier
-from unpoison import Guard, Passage, Radar, Sources, TrustRag, Vanilla
+from unpoison import Guard, Passage, Query, Radar, Sources, TrustRag, Vanilla
 from unpoison.beliefs import MemoryBeliefs
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.screenings import Screening
+from unpoison.core.verdicts import Claim, Status
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.runtime.driver import Limits
-from unpoison.screener.screener import Screener
+from unpoison.screener.screener import Screener, outcomes_of
 
 QUERY = "when was the Vasa salvaged"
 PASSAGES = [
@@ -248,3 +249,39 @@ def test_what_cannot_be_answered_is_said_at_once() -> None:
         Guard().aanswer_stream(STREAMING_QUERY, STREAMING_PASSAGES)
     with pytest.raises(InputError):
         Guard(generator=Speaking("x")).aanswer_stream(STREAMING_QUERY, [3])
+
+
+FOUR_NAMES = ("a.example", "b.example", "c.example", "d.example")
+FOUR = [Passage("text", source=f"https://{name}/") for name in FOUR_NAMES]
+
+
+def four_screened(kept: Sequence[int] = (0, 1, 2, 3), claims: Sequence[Claim] = ()) -> Screening:
+    given = {"scores": [0.0] * 4, "reasons": ["x"] * 4}
+    return Screening.decided("own", Query("q"), FOUR, kept=kept, claims=claims, **given)  # type: ignore[arg-type]
+
+
+def four_answered(*others: Claim, status: Status = "agreed") -> Answer:
+    lead = Claim("1961", 2.0, FOUR_NAMES[:2], (0, 1))
+    return Answer("1961", four_screened(claims=(lead, *others)), status=status)
+
+
+def test_a_screening_says_who_was_seen_and_whose_every_passage_was_dropped() -> None:
+    assert outcomes_of(four_screened(kept=(0, 2)), Sources()) == dict(
+        zip(FOUR_NAMES, ["seen", "dropped", "seen", "dropped"])
+    )
+
+
+@pytest.mark.parametrize(("weight", "outcome"), [(0.4, "contested"), (0.0, "seen")])
+def test_an_agreed_answer_is_contested_by_those_whose_claim_weighs_something(weight: float, outcome: str) -> None:
+    found = outcomes_of(four_answered(Claim("1628", weight, FOUR_NAMES[2:3], (2,))), Sources())
+    assert found == dict(zip(FOUR_NAMES, ["agreed", "agreed", outcome, "seen"]))
+
+
+def test_who_says_both_agreed() -> None:
+    found = outcomes_of(four_answered(Claim("1628", 0.4, FOUR_NAMES[1:3], (1, 2))), Sources())
+    assert (found["b.example"], found["c.example"]) == ("agreed", "contested")
+
+
+def test_a_disputed_answer_teaches_about_nobody() -> None:
+    found = outcomes_of(four_answered(Claim("1628", 2.0, FOUR_NAMES[2:3], (2,)), status="disputed"), Sources())
+    assert set(found.values()) == {"seen"}

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from unpoison import Query
 from unpoison.core.passages import as_passages
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
-from unpoison_lab.baselines.reliabilityrag import ReliabilityRag, SampledReliabilityRag, rank_weights
+from unpoison_lab.baselines.reliabilityrag import (
+    ReliabilityRag,
+    SampledReliabilityRag,
+    maximum_independent_set,
+    rank_weights,
+)
 
 
 def scripted(*answers: str, final: str = "final") -> ScriptedGenerator:
@@ -28,7 +39,7 @@ def clashing(*pairs: str) -> FakeNLI:
     return FakeNLI(judge)
 
 
-def given(count: int) -> list[str]:
+def passages_of(count: int) -> list[str]:
     return [f"p{i}" for i in range(count)]
 
 
@@ -46,7 +57,7 @@ def given(count: int) -> list[str]:
 def test_the_worked_examples(answers: str, clashes: list[str], kept: tuple[int, ...]) -> None:
     answers_given = ["I don't know" if letter == "?" else f"answer {letter}" for letter in answers]
     generator = scripted(*answers_given)
-    answer = ReliabilityRag(generator, clashing(*clashes)).answer("q", given(len(answers_given)))
+    answer = ReliabilityRag(generator, clashing(*clashes)).answer("q", passages_of(len(answers_given)))
     assert answer.screening.kept_indices == kept
     assert len(generator.prompts) == len(answers_given) + 1
     assert generator.prompts[-1].passages == tuple(f"p{i}" for i in kept), "the documents, in rank order"
@@ -55,17 +66,20 @@ def test_the_worked_examples(answers: str, clashes: list[str], kept: tuple[int, 
 
 def test_ten_different_answers_are_judged_in_one_direction() -> None:
     nli = clashing()
-    ReliabilityRag(scripted(*(f"answer {i}" for i in range(10))), nli).screen("q", given(10))
+    ReliabilityRag(scripted(*(f"answer {i}" for i in range(10))), nli).screen("q", passages_of(10))
     assert sum(map(len, nli.calls)) == 10 * 9 // 2
     nli = clashing()
-    ReliabilityRag(scripted("A.", "a", "A"), nli).screen("q", given(3))
+    ReliabilityRag(scripted("A.", "a", "A"), nli).screen("q", passages_of(3))
     assert sum(map(len, nli.calls)) == 0, "equal answers do not contradict"
 
 
 def test_the_threshold_belongs_to_the_contradictions() -> None:
     nli = FakeNLI(lambda premise, hypothesis: (0.2, 0.3, 0.5))
-    assert ReliabilityRag(scripted("A", "B"), nli).screen("q", given(2)).kept_indices == (0,)
-    assert ReliabilityRag(scripted("A", "B"), nli, contradiction=0.51).screen("q", given(2)).kept_indices == (0, 1)
+    assert ReliabilityRag(scripted("A", "B"), nli).screen("q", passages_of(2)).kept_indices == (0,)
+    assert ReliabilityRag(scripted("A", "B"), nli, contradiction=0.51).screen("q", passages_of(2)).kept_indices == (
+        0,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +87,7 @@ def test_the_threshold_belongs_to_the_contradictions() -> None:
 )
 def test_without_an_informative_answer(fallback: str, kept: tuple[int, ...], task: str | None) -> None:
     generator = scripted("unknown", "I don't know")
-    answer = ReliabilityRag(generator, fallback=fallback).answer("q", given(2))  # type: ignore[arg-type]
+    answer = ReliabilityRag(generator, fallback=fallback).answer("q", passages_of(2))  # type: ignore[arg-type]
     assert answer.screening.kept_indices == kept
     assert "no informative answer" in answer.screening.evidence.notes[0]
     assert len(generator.prompts) == (2 if task is None else 3)
@@ -96,9 +110,9 @@ def test_weights_of_the_worked_example() -> None:
 
 def test_samples_are_read_best_last_and_asked_for_together() -> None:
     generator = ScriptedGenerator("A")
-    (together,) = next(SampledReliabilityRag(generator, clashing()).answering(Query("q"), as_passages(given(50))))
+    (together,) = next(SampledReliabilityRag(generator, clashing()).answering(Query("q"), as_passages(passages_of(50))))
     assert len(together.prompts) == 20
-    answer = SampledReliabilityRag(generator, clashing()).answer("q", given(50))
+    answer = SampledReliabilityRag(generator, clashing()).answer("q", passages_of(50))
     drawn = answer.screening.evidence["samples"].tolist()
     assert len(drawn) == 20
     assert all(left <= right for left, right in drawn)
@@ -108,7 +122,7 @@ def test_samples_are_read_best_last_and_asked_for_together() -> None:
 
 
 def test_samples_that_contradict_the_largest_set_are_left_out() -> None:
-    texts = [*given(4), "poison"]
+    texts = [*passages_of(4), "poison"]
     generator = ScriptedGenerator(
         lambda prompt: "final" if len(prompt.passages) > 2 else "B" if "poison" in prompt.passages else "A"
     )
@@ -120,7 +134,10 @@ def test_samples_that_contradict_the_largest_set_are_left_out() -> None:
 
 def test_the_seed_decides_the_draw() -> None:
     draws = [
-        SampledReliabilityRag(ScriptedGenerator("A"), seed=seed).screen("q", given(9)).evidence["samples"].tolist()
+        SampledReliabilityRag(ScriptedGenerator("A"), seed=seed)
+        .screen("q", passages_of(9))
+        .evidence["samples"]
+        .tolist()
         for seed in (1, 1, 2)
     ]
     assert draws[0] == draws[1] != draws[2]
@@ -128,7 +145,83 @@ def test_the_seed_decides_the_draw() -> None:
 
 def test_uninformative_samples_lead_to_memory_as_released() -> None:
     generator = ScriptedGenerator("I don't know")
-    answer = SampledReliabilityRag(generator).answer("q", given(3))
+    answer = SampledReliabilityRag(generator).answer("q", passages_of(3))
     assert generator.prompts[-1].task == "answer-alone"
     assert answer.screening.kept == ()
-    assert SampledReliabilityRag(generator, fallback="abstain").answer("q", given(3)).abstained
+    assert SampledReliabilityRag(generator, fallback="abstain").answer("q", passages_of(3)).abstained
+
+
+def graph(size: int, *edges: tuple[int, int]) -> NDArray[np.bool_]:
+    matrix = np.zeros((size, size), bool)
+    for left, right in edges:
+        matrix[left, right] = matrix[right, left] = True
+    return matrix
+
+
+def by_trying_all(edges: NDArray[np.bool_]) -> list[int]:
+    """The first of the largest: `combinations` yields in lexicographic order."""
+    size = len(edges)
+    for count in range(size, -1, -1):
+        for chosen in combinations(range(size), count):
+            if not edges[np.ix_(chosen, chosen)].any():
+                return list(chosen)
+    return []
+
+
+@pytest.mark.parametrize(
+    ("edges", "members"),
+    [
+        (graph(4, (0, 1), (1, 2), (1, 3)), [0, 2, 3]),
+        (graph(2, (0, 1)), [0]),
+        (graph(4, (0, 1), (2, 3)), [0, 2]),
+        (graph(5, (0, 1), (1, 2), (2, 3), (3, 4), (4, 0)), [0, 2]),
+        (graph(4, (0, 1), (0, 2), (0, 3)), [1, 2, 3]),
+        (graph(3), [0, 1, 2]),
+        (graph(1), [0]),
+        (graph(0), []),
+    ],
+)
+def test_the_sets_of_the_worked_examples(edges: NDArray[np.bool_], members: list[int]) -> None:
+    chosen = maximum_independent_set(edges)
+    assert (chosen.members.tolist(), chosen.exact) == (members, True)
+
+
+@given(size=st.integers(0, 12), share=st.floats(0, 1), seed=st.integers(0, 10**6))
+def test_it_finds_what_trying_all_finds(size: int, share: float, seed: int) -> None:
+    upper = np.triu(np.random.default_rng(seed).random((size, size)) < share, 1)
+    chosen = maximum_independent_set(upper | upper.T)
+    assert chosen.exact
+    assert chosen.members.tolist() == by_trying_all(upper | upper.T)
+
+
+@given(
+    groups=st.lists(st.integers(0, 3), max_size=12), clashes=st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)))
+)
+def test_equal_answers_stand_and_fall_together(groups: list[int], clashes: set[tuple[int, int]]) -> None:
+    edges = np.array([[a != b and bool({(a, b), (b, a)} & clashes) for b in groups] for a in groups], bool)
+    edges = edges.reshape(len(groups), len(groups))
+    assert maximum_independent_set(edges).members.tolist() == by_trying_all(edges)
+
+
+def test_when_the_work_is_used_up_a_large_set_remains_and_says_so() -> None:
+    upper = np.triu(np.random.default_rng(0).random((200, 200)) < 0.05, 1)
+    edges = upper | upper.T
+    greedy: list[int] = []
+    for vertex in range(200):
+        if not edges[vertex, greedy].any():
+            greedy.append(vertex)
+    hurried = maximum_independent_set(edges, work=0)
+    longer = maximum_independent_set(edges, work=100_000)
+    assert not hurried.exact
+    assert not longer.exact
+    assert hurried.members.tolist() == greedy
+    assert len(longer.members) >= len(greedy)
+    for search in (hurried, longer):
+        assert not edges[np.ix_(search.members, search.members)].any()
+
+
+def test_the_diagonal_does_not_count_and_the_rest_must_be_symmetric() -> None:
+    assert maximum_independent_set(np.eye(3)).members.tolist() == [0, 1, 2]
+    for wrong in (np.triu(np.ones((2, 2)), 1), np.ones((2, 3)), np.ones(3)):
+        with pytest.raises(ValueError, match="symmetric"):
+            maximum_independent_set(wrong)
