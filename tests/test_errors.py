@@ -18,7 +18,7 @@ from unpoison.core import registry
 from unpoison.core.passages import Passage, Query
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
-from unpoison.errors import UnknownNameError
+from unpoison.errors import ModelError, TargetError, UnknownNameError, clip
 from unpoison.models import FakeEncoder
 from unpoison.models.requests import Flow
 
@@ -183,3 +183,30 @@ def test_an_unknown_name_comes_with_the_nearest_and_no_more_names_than_can_be_re
     assert str(UnknownNameError("defense", "mine", ["grada"])).endswith(
         "; name your own as MODULE:CLASS, my_module:MyClass"
     )
+
+
+def test_what_is_shown_of_a_value_is_bounded():
+    assert clip("x" * 58) == repr("x" * 58)
+    assert clip("x" * 59) == f"'{'x' * 58}…"
+    assert clip([1, 2], 4) == "[1,…"
+
+
+def test_as_many_names_are_listed_as_help_and_no_more():
+    names = [f"q{n:02}" for n in range(25)]
+    assert str(UnknownNameError("limit", "zzz", names[:24])).endswith("q22, q23")
+    assert str(UnknownNameError("limit", "zzz", names)).endswith("q23 and 1 more")
+    near = ["guard", *names]
+    assert str(UnknownNameError("limit", "gaurd", near[:12])) == (
+        f"no limit is named 'gaurd'; did you mean 'guard'? known: guard, {', '.join(names[:11])}"
+    )
+    assert str(UnknownNameError("limit", "gaurd", near[:13])).endswith("did you mean 'guard'? 13 are known")
+    own = "name your own as MODULE:CLASS"
+    assert [own in str(UnknownNameError(kind, "zzz", names)) for kind in ("defense", "attack", "limit")] == [1, 1, 0]
+    assert own not in str(UnknownNameError("defense", "gaurd", near))
+
+
+def test_an_error_is_final_unless_it_says_otherwise():
+    assert (ModelError("x").retryable, ModelError("x").retry_after) == (False, None)
+    assert (TargetError("x").retryable, TargetError("x").refused) == (False, False)
+    said = ModelError("x", retryable=True, retry_after=2.5)
+    assert (said.retryable, said.retry_after, str(said)) == (True, 2.5, "x")

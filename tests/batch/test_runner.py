@@ -17,6 +17,7 @@ from unpoison import Grada
 from unpoison.batch import BatchScreener, Progress, run
 from unpoison.batch import runner as runner_module
 from unpoison.batch.runner import usual_workers, waits
+from unpoison.batch.screener import BatchPart
 from unpoison.core.answers import Reply
 from unpoison.defenses.base import Defense
 from unpoison.errors import InputError, ModelError, OptionError, UnknownNameError
@@ -219,6 +220,12 @@ class TestResuming:
         assert output.read_bytes() == whole
         assert not output.with_name("out.jsonl.parts").exists()
 
+    def test_what_is_interrupted_twice_goes_on_from_the_second_time(self, source: Path, output: Path, whole: bytes):
+        self.interrupted(source, output, after=2)
+        self.interrupted(source, output, after=3)
+        assert self.steps(source, output) == [True, True, True, False, False]
+        assert output.read_bytes() == whole
+
     def test_a_block_that_never_reached_the_disk_is_done_anew(self, source: Path, output: Path, whole: bytes):
         self.interrupted(source, output, after=3)
         draft = output.with_name("out.jsonl.part")
@@ -267,3 +274,66 @@ class TestResuming:
 
         with pytest.raises(InputError, match="another process writes"):
             run(str(source), str(output), self.SCREENER, workers=1, progress=again)
+
+
+def test_each_step_says_how_far_it_is(tmp_path: Path):
+    source = write(tmp_path / "in.jsonl", [good(n) for n in range(65)])
+    seen: list[Progress] = []
+    run(str(source), str(tmp_path / "out.jsonl"), BatchScreener("grada"), workers=1, progress=seen.append)
+    assert [step.finished.rows for step in seen] == [64, 1]
+    assert [(step.source, step.size, step.resumed) for step in seen] == [
+        (str(source), source.stat().st_size, False)
+    ] * 2
+    assert 0 < seen[0].position < seen[1].position == source.stat().st_size
+
+
+def test_with_a_model_parts_are_small_so_that_few_paid_calls_are_lost(tmp_path: Path):
+    source, sizes = write(tmp_path / "in.jsonl", [good(n) for n in range(17)]), list[int]()
+    screener = BatchScreener("vanilla", generator="extractive")
+    run(
+        str(source),
+        str(tmp_path / "out.jsonl"),
+        screener,
+        workers=1,
+        progress=lambda step: sizes.append(step.finished.rows),
+    )
+    assert sizes == [8, 8, 1]
+
+
+def test_the_least_workers_and_rows_are_one(tmp_path: Path):
+    source, output = write(tmp_path / "in.jsonl", [good(n) for n in range(3)]), tmp_path / "out.jsonl"
+    run(str(source), str(output), BatchScreener("grada"), workers=1, limit=1)
+    assert [row["id"] for row in read(output)] == ["row 0"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "window", "parts", "found"),
+    [
+        ([3, 3, 3], 6, 9, [[3, 3], [3]]),
+        ([3, 3, 3], 7, 9, [[3, 3, 3]]),
+        ([9, 1], 6, 9, [[9], [1]]),
+        ([1] * 5, 9, 2, [[1, 1], [1, 1], [1]]),
+    ],
+)
+def test_parts_go_to_ray_in_sets_of_bounded_size(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int], window: int, parts: int, found: list[list[int]]
+):
+    monkeypatch.setattr(runner_module, "WINDOW", window)
+    monkeypatch.setattr(runner_module, "MAX_PARTS", parts)
+    given = [BatchPart((b"x" * size,), 0) for size in sizes]
+    assert [[part.size for part in some] for some in runner_module._windows(given)] == found
+
+
+def test_an_actor_gives_lines_and_counts_or_why_it_cannot():
+    class Table:
+        def to_pylist(self) -> list[dict[str, Any]]:
+            return [{"lines": [b'[1, {"query": 1}, null]', json.dumps([2, GOOD, None]).encode()], "position": 7}]
+
+    done = runner_module._actor_batch(BatchScreener("grada"), Table())
+    assert ["screening" in json.loads(line) for line in done["lines"][0].splitlines()] == [False, True]
+    ((rows, ((number, error),), transient),) = map(json.loads, done["counts"])
+    assert (rows, number, transient, done["refused"]) == (2, 1, 0, [None])
+    assert error.startswith("query must be")
+    done = runner_module._actor_batch(BatchScreener("gruard"), Table())
+    assert (done["lines"], done["counts"]) == ([b""], ["[]"])
+    assert "did you mean 'guard'" in done["refused"][0]

@@ -1,10 +1,13 @@
 """The frame of every page: only its own style and script may run, and every text is text."""
 
+import json
 import re
 from base64 import b64encode
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from jinja2 import UndefinedError
@@ -14,6 +17,7 @@ from unpoison.report.document import (
     PAGE_SUFFIXES,
     Section,
     Table,
+    _environment,
     check_suffix,
     document,
     markdown_table,
@@ -125,3 +129,25 @@ def test_markdown_holds_the_cells_and_nothing_that_they_say():
         "| &lt;b>\\` | \\\\ |",
     ]
     assert markdown_table(replace(table, note="")).splitlines()[2] == "| name | a |"
+
+
+def test_a_report_goes_into_folders_that_are_not_there_yet_and_to_a_device(tmp_path):
+    page = tmp_path / "a" / "b" / "page.html"
+    write_text(page, "one")
+    write_text(page, "two")
+    assert page.read_text() == "two"
+    assert [path.name for path in page.parent.iterdir()] == ["page.html"]
+    write_text("/dev/null", "three")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_what_a_template_writes_of_numbers_times_and_texts():
+    filters = _environment().filters
+    assert filters["moment"](datetime(2026, 3, 1, 1, 30, tzinfo=timezone(timedelta(hours=2)))) == "2026-02-28 23:30 UTC"
+    assert filters["thousands"](12345) == "12,345"
+    assert filters["excerpt"](123456789, 5) == "1234…"
+    assert json.loads(filters["quoted"]("</script>\u2028")) == "</script>\u2028"
+    assert filters["exact"]("a\u200b<\ud800") == "a\u200b&lt;?"
+    assert filters["digest"]("") == "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+    with pytest.raises(ValueError, match="JSON"):
+        document("t", [], questions=[float("nan")])

@@ -16,7 +16,7 @@ import pytest
 from runtime.runners import FAST, PROMPTS, Batched, Runner, Synchronous, both, raising
 from unpoison import Guard
 from unpoison.core.answers import Reply
-from unpoison.errors import DeadlineError, ModelError, OptionError
+from unpoison.errors import DeadlineError, FlowError, ModelError, OptionError
 from unpoison.models import FakeEncoder, FunctionGenerator, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import Models
@@ -27,7 +27,7 @@ from unpoison.models.requests import (
     encode,
     generate,
 )
-from unpoison.runtime.driver import Limits, arun, run
+from unpoison.runtime.driver import Limits, arun, as_flow, result_of, run
 
 
 class Meeting:
@@ -328,3 +328,68 @@ def test_the_loop_stays_free_while_a_screening_computes() -> None:
     Guard().screen("how long may goods go back", texts[:2])  # loads what it reads by
     shares = (asyncio.run(share_of_the_longest_gap()) for _ in range(10))
     assert any(share < 0.5 for share in shares), "a screening on the loop is one gap, however slow the machine is"
+
+
+@both
+def test_a_step_without_a_request_goes_on_with_no_reply(runner: Runner) -> None:
+    def flow() -> Flow[Any]:
+        return (yield ())
+
+    assert runner(flow(), Models()) == ((), ())
+
+
+def test_the_least_limits_are_allowed() -> None:
+    least = Limits(in_flight=1, retries=0, backoff=0, longest_wait=0, deadline=1e-9, timeout=1e-9)
+    assert (least.in_flight, least.retries, least.backoff) == (1, 0, 0)
+    assert (Limits().deadline, Limits().timeout, Limits().retries) == (120, 60, 3), "docs/concepts.md"
+
+
+@both
+def test_every_call_is_recorded_with_what_it_cost(runner: Runner) -> None:
+    told = [Reply("a", 5, 2), Reply("b", None, 3, cached=True)]
+    _, calls = runner(
+        generate(PROMPTS[:2], "claims"), Models(generator=Synchronous(raising(told))), Limits(in_flight=1)
+    )
+    fields = [(call.kind, call.model, call.purpose, call.items, call.attempts, call.cached) for call in calls]
+    assert fields == [("generate", "plain", "claims", 1, 1, False), ("generate", "plain", "claims", 1, 1, True)]
+    assert [(call.prompt_tokens, call.completion_tokens) for call in calls] == [(5, 2), (None, 3)]
+    assert all(0 <= call.seconds < 60 for call in calls)
+    _, (call,) = runner(generate(PROMPTS[:2]), Models(generator=Batched(lambda _: told)))
+    assert (call.items, call.prompt_tokens, call.completion_tokens, call.cached) == (2, 5, 5, False)
+    _, (call,) = runner(
+        generate(PROMPTS[:1]), Models(generator=Synchronous(raising([ModelError("x", retryable=True), "a"]))), FAST
+    )
+    assert (call.attempts, call.prompt_tokens, call.completion_tokens) == (2, None, None)
+
+
+@both
+@pytest.mark.parametrize(
+    ("step", "shown"),
+    [
+        (Encode(("a",)), "a Encode, Encode"),
+        (encode(["a"]), r"encode\(\.\.\.\)"),
+        (None, "None"),
+        (("a",), "a str, 'a'"),
+    ],
+)
+def test_a_step_that_is_no_tuple_of_requests_says_what_to_write(runner: Runner, step: Any, shown: str) -> None:
+    def flow() -> Flow[Any]:
+        return (yield step)
+
+    with pytest.raises(FlowError, match=f"a flow yielded {shown}.*it yields a tuple of requests"):
+        runner(flow(), Models(encoder=FakeEncoder()))
+
+
+def test_a_list_of_requests_will_do_and_a_method_must_be_a_flow() -> None:
+    def flow() -> Flow[Any]:
+        return (yield [Encode(("a",))])  # type: ignore[misc]
+
+    ((vectors,), _) = run(flow(), Models(encoder=FakeEncoder()))
+    assert vectors.shape[0] == 1
+    for value, shown in ((None, "None"), ("text", "a str, 'text'")):
+        with pytest.raises(FlowError, match=rf"Guard\.screening returned {shown} and is no flow"):
+            as_flow(value, Guard(), "screening")  # type: ignore[arg-type]
+        with pytest.raises(FlowError, match=rf"Guard\.screening returned {shown}; return a Reply"):
+            result_of(value, Reply, Guard(), "screening")
+    made = Reply("a")
+    assert result_of(made, Reply, Guard(), "screening") is made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -318,3 +319,56 @@ def test_equal_questions_are_retrieved_once(runner: Runner) -> None:
     (found,), _ = runner(asked(Retrieve(("q", "r", "q"))), Models(retriever=retriever))
     assert found == [["q", "more"], ["r", "more"], ["q", "more"]]
     assert sorted(seen) == ["q", "r"]
+
+
+@pytest.mark.parametrize(
+    "half",
+    [SimpleNamespace(answer="1902"), SimpleNamespace(answer=None, no_answer=0.5), SimpleNamespace(no_answer=0.5)],
+)
+def test_half_a_reading_is_none(half: Any) -> None:
+    with pytest.raises(ModelError, match="must return a list of 1 Reading"):
+        run(asked(Read("when", ("a",))), Models(generator=Reader([half])))
+
+
+def test_what_is_off_by_rounding_is_taken_and_nothing_more() -> None:
+    def classified(value: float) -> Any:
+        return run(asked(Classify(("a",))), Models(injection=Classifier([value])))[0][0]
+
+    assert classified(1.0009).tolist() == [1]
+    assert classified(-0.0009).tolist() == [0]
+    for value in (1.0011, -0.0011):
+        with pytest.raises(ModelError, match="probabilities from 0 to 1"):
+            classified(value)
+
+
+def test_equal_texts_are_classified_once_and_each_gets_its_probability() -> None:
+    classifier = Classifier([0.25, 0.75])
+    (found,), (call,) = run(asked(Classify(("a", "b", "a"))), Models(injection=classifier))
+    assert found.tolist() == [0.25, 0.75, 0.25]
+    assert (classifier.asked, call.items, call.kind) == ([["a", "b"]], 2, "classify")
+
+
+def test_a_retriever_goes_by_its_name_or_that_of_its_class() -> None:
+    class Own:
+        def __call__(self, question: object) -> list[str]:
+            return ["a"]
+
+    class Named(Own):
+        name = "wiki"
+
+    for retriever, name in ((Own(), "Own"), (Named(), "wiki"), (lambda question: ["a"], "<lambda>")):
+        _, (call,) = run(asked(Retrieve(("q",))), Models(retriever=retriever))  # type: ignore[arg-type]
+        assert (call.model, call.kind, call.items) == (name, "retrieve", 1)
+
+
+class Classifier:
+    """Gives the same probabilities whatever it is asked, and keeps what."""
+
+    name = "given"
+
+    def __init__(self, result: list[float]) -> None:
+        self.result, self.asked = result, list[Any]()
+
+    def probabilities(self, texts: Sequence[str], /) -> Any:
+        self.asked.append(texts)
+        return self.result

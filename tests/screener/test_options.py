@@ -108,3 +108,19 @@ def test_a_shell_is_checked_however_it_is_given(options: dict[str, Any], says: s
     for call in (lambda: Vanilla(**options), lambda: Vanilla().with_shell(**options)):
         with pytest.raises(OptionError, match=says):
             call()
+
+
+def test_a_model_given_first_is_kept_as_one_given_by_its_name() -> None:
+    assert repr(TrustRag("extractive")) == repr(TrustRag(generator="extractive"))
+    copied = TrustRag("extractive").with_shell(prompt_injection="drop")
+    assert copied.models.generator.name == "extractive"  # type: ignore[union-attr]
+    with pytest.raises(OptionError, match=r"Guard takes options by name, as in Guard\(\w+=\.\.\.\), got 'extractive'"):
+        Guard("extractive")  # type: ignore[call-arg]
+
+
+def test_the_threshold_of_an_injection_is_a_probability_below_one() -> None:
+    for threshold in (0, 0.999):
+        assert Vanilla(prompt_injection_threshold=threshold).shell.options.prompt_injection_threshold == threshold
+    for threshold in (1, -0.001):
+        with pytest.raises(OptionError, match="prompt_injection_threshold"):
+            Vanilla(prompt_injection_threshold=threshold)

@@ -17,6 +17,7 @@ from unpoison.core.answers import Answer, Reply
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Status
 from unpoison.defenses.base import Defense
+from unpoison.defenses.vote import Vote
 from unpoison.errors import InputError, ModelError, OptionError
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
@@ -285,3 +286,22 @@ def test_who_says_both_agreed() -> None:
 def test_a_disputed_answer_teaches_about_nobody() -> None:
     found = outcomes_of(four_answered(Claim("1628", 2.0, FOUR_NAMES[2:3], (2,)), status="disputed"), Sources())
     assert set(found.values()) == {"seen"}
+
+
+def test_every_way_of_asking_gives_the_same() -> None:
+    guard = Guard(generator=ScriptedGenerator("in 1961"))
+    screening, answer = guard.screen(QUERY, INJECTED), guard.answer(QUERY, INJECTED)
+    assert asyncio.run(guard.ascreen(QUERY, INJECTED)).to_dict() == screening.to_dict()
+    later = asyncio.run(guard.aanswer(QUERY, INJECTED))
+    assert (later.text, later.screening.to_dict()) == (answer.text, answer.screening.to_dict())
+    assert [call.purpose for call in later.calls] == [call.purpose for call in answer.calls] == ["answer"]
+
+
+def test_where_no_source_is_let_in_nothing_is_said_and_a_proof_covers_nothing() -> None:
+    nobody = {"blocked": ["**"]}
+    for kind, guarantee, proof in ((Vote, 0, "no passage was let in: nothing was read"), (Vanilla, None, "")):
+        generator = ScriptedGenerator("in 1961")
+        answer = kind(generator=generator, sources=nobody).answer(QUERY, PASSAGES)
+        assert (answer.abstained, answer.guarantee, answer.proof) == (True, guarantee, proof)
+        assert not generator.prompts
+        assert [verdict.kept for verdict in answer.screening.verdicts] == [False, False]
