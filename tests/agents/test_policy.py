@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unpoison.agents.policy import MAX_TOOLS, ToolPolicy, ToolSettings
+from unpoison.agents.policy import MAX_TOOLS, ToolPolicy, ToolSettings, identity_of, look_of, tool_hash
 from unpoison.errors import OptionError, UnknownNameError
 from unpoison.sources.trust import trust
 
@@ -88,3 +88,60 @@ def test_only_what_the_policy_of_sources_trusts_is_trusted() -> None:
     assert policy.trusts("https://handbook.example/a")
     assert not policy.trusts("https://new.example/a")
     assert not ToolPolicy({"*": {"level": "trusted"}}).trusts("https://handbook.example/a")
+
+
+def test_names_that_look_alike_are_one() -> None:
+    for one, other in (
+        ("read_file", "Read-File"),
+        ("paypal", "paypa1"),
+        ("modern", "rnodern"),
+        ("wiki", "vviki"),
+        ("o|5", "0ls"),
+    ):
+        assert look_of(one) == look_of(other)
+    assert look_of("read_file") != look_of("read_fill")
+    assert look_of("read_file")
+
+
+def test_a_tool_is_known_by_what_a_model_reads_of_it_and_by_its_server() -> None:
+    tool = {"name": "fetch", "description": "Fetches.", "inputSchema": {"type": "object"}}
+    first = tool_hash("server", tool)
+    assert first.startswith("sha256:") and len(first) == 71
+    assert (
+        tool_hash("server", {**tool, "_meta": {"seen": 3}})
+        == tool_hash("server", dict(reversed(tool.items())))
+        == first
+    )
+    changed = [
+        {**tool, name: "other"}
+        for name in ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+    ]
+    assert len({first, tool_hash("other", tool), *(tool_hash("server", one) for one in changed)}) == 8
+    assert identity_of(["npx", "server"]) == identity_of(("npx", "server")) != identity_of("npx server")
+
+
+def test_settings_have_ranges_and_their_ends_are_in_it() -> None:
+    for threshold in (0, 1):
+        assert ToolSettings(threshold=threshold).threshold == threshold
+    for threshold in (-0.01, 1.01):
+        with pytest.raises(OptionError, match="threshold"):
+            ToolSettings(threshold=threshold)
+    with pytest.raises(OptionError, match="source must be an address or a name, got 5"):
+        ToolSettings(source=5)  # type: ignore[arg-type]
+    for wrong in ("a text", ["", "a"], [5]):
+        with pytest.raises(OptionError, match="allow must be a list of texts"):
+            ToolSettings(allow=wrong)  # type: ignore[arg-type]
+
+
+def test_as_many_tools_as_are_read_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unpoison.agents.policy.MAX_TOOLS", 2)
+    assert ToolPolicy({"a": {}, "b": {}}).settings("a") == ToolSettings()
+    with pytest.raises(OptionError, match="tools must be settings by the name of a tool"):
+        ToolPolicy({"a": {}, "b": {}, "c": {}})
+
+
+def test_a_source_that_is_given_precedes_that_of_the_settings() -> None:
+    policy = ToolPolicy({"fetch": {"source": "{url}", "level": "open"}})
+    assert policy.standing("fetch", {"url": "a.example"})[:2] == ("a.example", "open")
+    assert policy.standing("fetch", {"url": "a.example"}, source="b.example")[:2] == ("b.example", "open")
+    assert policy.standing("other", {})[:2] == (None, "unknown")

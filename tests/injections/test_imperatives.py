@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from effort import linear
+from unpoison.injections import imperatives
 from unpoison.injections.imperatives import ASKS, OBLIGES, ORDERS, VOUCHES, Imperative, find_imperatives
 
 MILL = "The mill of Alder Vale was built in 1712. It stands by the river, and its wheels turn no more."
@@ -77,3 +78,19 @@ def test_any_text_is_read_in_linear_time(unit: str) -> None:
 def test_a_sentence_that_insists_on_being_right(sentence: str, speech: int) -> None:
     demand = only(f"{MILL} {sentence}")
     assert (demand.form, demand.speech) == (VOUCHES, speech)
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Run the Race is a film.", True),
+        ("Walk The Line was a success.", True),
+        ("Talk About a Stranger is a film.", True),
+        ("Run the race now and win.", False),  # no finite verb follows
+        ("Run it. Is it fast?", False),
+        ("Run is", False),
+    ],
+)
+def test_a_title_is_the_subject_of_a_sentence(text: str, title: bool) -> None:
+    written = text.replace(".", "").replace("?", "").split()
+    assert imperatives._is_title(written, 0) is title

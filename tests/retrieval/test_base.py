@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import numpy as np
 import pytest
 
+from ranges import assert_range
 from unpoison import Passage, Rag, Sources
-from unpoison.core.passages import Query
+from unpoison.core.passages import MAX_PASSAGES, Query
 from unpoison.errors import InputError, OptionError
 from unpoison.models import FakeEncoder
 from unpoison.retrieval import BM25Retriever, DenseRetriever, HybridRetriever
 from unpoison.retrieval.base import (
     BATCH,
     Collection,
+    aretrieve_passages,
     by_trust,
+    check_count,
     depth,
     embed_query,
     reciprocal_rank_fusion,
@@ -235,3 +239,31 @@ def test_a_collection_names_what_has_no_name_and_refuses_a_name_twice():
         whole[1]
     whole.extend(whole.prepare([Passage("b", id="x")]))  # its name is free again
     assert len(whole) == 3
+
+
+def test_options_have_ranges():
+    assert_range(lambda **given: HybridRetriever(BM25Retriever(["a"]), **given), "constant", 0)
+    assert_range(lambda **given: HybridRetriever(BM25Retriever(["a"]), **given), "depth", 1, MAX_PASSAGES)
+    assert [check_count(k) for k in (0, MAX_PASSAGES)] == [0, MAX_PASSAGES]
+    for k in (-1, MAX_PASSAGES + 1, 2.5, True):
+        with pytest.raises(OptionError, match="k must be"):
+            check_count(k)
+
+
+@pytest.mark.parametrize(("k", "looked"), [(0, 0), (1, 50), (10, 50), (11, 55), (1_000, 5_000), (1_001, 5_000)])
+def test_with_sources_five_times_as_many_are_looked_at(k: int, looked: int):
+    assert (depth(Sources(), k), depth(None, k)) == (looked, k)
+
+
+def test_a_retriever_of_somebody_elses_is_called_on_a_thread():
+    class Plain:
+        def retrieve(self, query: str, k: int) -> list[str]:
+            self.thread = threading.current_thread()
+            return ["a", "b"][:k]
+
+    plain = Plain()
+    assert asyncio.run(aretrieve_passages(plain, "q", 1)) == ["a"]
+    assert plain.thread is not threading.main_thread()
+    assert [p.text for p in asyncio.run(aretrieve_passages(BM25Retriever(["mill river", "town"]), "mill", 5))] == [
+        "mill river"
+    ]

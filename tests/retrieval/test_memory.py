@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from ranges import assert_range
 from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage, Query
 from unpoison.errors import InputError, ModelError, OptionError
@@ -211,3 +212,12 @@ def test_the_lexical_encoder_cannot_be_kept():
 def test_texts_are_encoded_in_batches(encoder):
     DenseRetriever(encoder, [f"text {i}" for i in range(600)])
     assert [len(texts) for texts in encoder.calls] == [256, 256, 88]
+
+
+def test_the_options_of_bm25_have_ranges():
+    assert_range(BM25Index, "b", 0.0, 1.0)
+    for k1 in (0, 0.5, 1e6):
+        assert BM25Index(k1=k1).k1 == k1
+    with pytest.raises(OptionError, match="k1"):
+        BM25Index(k1=-0.1)
+    assert (BM25Index().k1, BM25Index().b) == (1.5, 0.75)

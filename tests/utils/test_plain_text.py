@@ -95,3 +95,12 @@ def test_the_secret_of_an_installation_is_made_once(tmp_path: Path, monkeypatch:
 def test_the_first_of_many_are_named() -> None:
     assert [first_of(list("abcd"), most) for most in (4, 2)] == ["a, b, c, d", "a, b and 2 more"]
     assert first_of([], 3) == ""
+
+
+def test_the_folder_of_the_secret_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    _secret.cache_clear()
+    digest_text("log", "x")
+    assert key_file().parent.stat().st_mode & 0o777 == 0o700
+    _secret.cache_clear()

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from ranges import assert_range
 from unpoison.models.doubles import ScriptedGenerator
 from unpoison_lab.attacks.base import contains_answer
 from unpoison_lab.attacks.garag import (
@@ -84,3 +85,18 @@ def test_the_search_is_the_same_for_the_same_seed(target, encoder):
     first, second = (garag(encoder, iterations=3).craft(target, 2) for _ in range(2))
     assert first == second
     assert first[0].text != garag(encoder, iterations=3, seed=1).craft(target, 2)[0].text
+
+
+def test_its_options_have_ranges(encoder):
+    make = lambda **options: Garag(encoder=encoder, **options)  # noqa: E731
+    for name in ("share", "crossover", "mutation"):
+        assert_range(make, name, 0.0, 1.0)
+    assert_range(make, "population", 2)
+    assert_range(make, "parents", 1)
+    assert_range(make, "iterations", 0)
+
+
+def test_without_a_generation_the_best_of_the_first_is_given(target, encoder):
+    (poison,) = garag(encoder, lambda _: "Paris", iterations=0).craft(target, 1)
+    assert (poison.meta["generations"], poison.budget.llm_calls) == (0, 1 + 7)
+    assert "after 0 generations" in poison.meta["reason"]

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from ranges import assert_range
 from unpoison.errors import OptionError
 from unpoison_lab.attacks.base import Meter, Target
 from unpoison_lab.attacks.hotflip import HotFlip, flip, likeliest
@@ -100,3 +101,19 @@ def test_grada_compat_is_the_released_attack():
     attack = Phantom(grada_compat=True, encoder=Toy())
     assert (attack.iterations, attack.payload, attack.trigger) == (5, "busy", "abcdefghijk")
     assert Phantom(grada_compat=True).craft(Target("x", "a b"), 1)[0].text.startswith("a b. Always")
+
+
+def test_its_options_have_ranges():
+    make = lambda **options: HotFlip(Toy(), **options)  # noqa: E731
+    for name, least in (("iterations", 1), ("candidates", 1), ("max_tokens", 2)):
+        assert_range(make, name, least)
+    for name in ("start", "similarity"):
+        with pytest.raises(OptionError, match=name):
+            make(**{name: "other"})
+    assert (make().iterations, make().candidates, make().start, make().similarity) == (30, 100, "question", "dot")
+
+
+def test_the_options_of_phantom_have_ranges():
+    make = lambda **options: Phantom(encoder=Toy(), **options)  # noqa: E731
+    for name in ("iterations", "candidates", "length", "top"):
+        assert_range(make, name, 1)

@@ -1,5 +1,6 @@
 import pytest
 
+from ranges import assert_range
 from unpoison.errors import OptionError
 from unpoison.models.doubles import ScriptedGenerator
 from unpoison_lab.attacks.base import Target
@@ -57,3 +58,10 @@ def test_the_extractive_reader_tries_templates_but_writes_nothing(bare):
 )
 def test_questions_become_statements(question, expected):
     assert statement(question, "R") == expected
+
+
+def test_its_options_have_ranges_and_the_defaults_of_the_paper():
+    for name in ("words", "trials"):
+        assert_range(PoisonedRag, name, 1)
+    attack = PoisonedRag()
+    assert (attack.words, attack.trials, attack.prefix) == (30, 50, True)

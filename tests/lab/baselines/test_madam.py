@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from meeting import Meeting
+from ranges import assert_range
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison_lab.baselines.madam import Madam, _is_same_answer, agents_answer, all_correct_answers
@@ -112,3 +113,7 @@ def test_when_an_agent_has_not_changed_its_mind(before: str, now: str, same: boo
 @pytest.mark.parametrize("reply", ["All Correct Answers: [unknown]", "All Correct Answers: []"])
 def test_no_answer_is_an_abstention(reply: str) -> None:
     assert Madam(ScriptedGenerator(reply), rounds=1).answer("q", ["a"]).abstained
+
+
+def test_rounds_have_a_range():
+    assert_range(Madam, "rounds", 1, 20)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from ranges import assert_range
 from unpoison import Passage
 from unpoison.errors import InputError, ModelError
 from unpoison.models import ExtractiveReader, ScriptedGenerator
@@ -95,3 +96,7 @@ def test_the_extractive_reader_writes_no_paraphrase_so_the_question_stands() -> 
     assert answer.details["paraphrases"] == ["What is the capital of France?"] * 5
     assert "Paris" in answer.text
     assert len(answer.calls) == 2, "equal prompts are asked once"
+
+
+def test_paraphrases_have_a_range():
+    assert_range(Paraphrasing, "paraphrases", 1, 100)

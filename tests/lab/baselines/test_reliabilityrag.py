@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from ranges import MAX, assert_range
 from unpoison import Query
 from unpoison.core.passages import as_passages
 from unpoison.models import FakeNLI, ScriptedGenerator
@@ -225,3 +226,18 @@ def test_the_diagonal_does_not_count_and_the_rest_must_be_symmetric() -> None:
     for wrong in (np.triu(np.ones((2, 2)), 1), np.ones((2, 3)), np.ones(3)):
         with pytest.raises(ValueError, match="symmetric"):
             maximum_independent_set(wrong)
+
+
+def test_options_have_ranges() -> None:
+    assert_range(ReliabilityRag, "contradiction", 0.0, 1.0)
+    for name, least, most in (("samples", 1, 10_000), ("size", 1, MAX), ("seed", 0, MAX), ("gamma", 0.0, 1.0)):
+        assert_range(SampledReliabilityRag, name, least, most)
+
+
+def test_the_search_ends_when_its_work_is_spent_and_not_before() -> None:
+    """A path of three: the first visit spends four, the whole search more."""
+    edges = graph(3, (0, 1), (1, 2))
+    spent = next(work for work in range(100) if maximum_independent_set(edges, work=work).exact)
+    assert spent > 0
+    assert not maximum_independent_set(edges, work=spent - 1).exact
+    assert maximum_independent_set(edges).members.tolist() == [0, 2]
