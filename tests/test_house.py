@@ -29,7 +29,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_577,
+    "unpoison": 29_575,
     "unpoison/agents": 2_006,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
     "unpoison/core": 1_238,
@@ -41,7 +41,7 @@ LINES = {
     "unpoison/check": 292,
     "unpoison/serve": 1_916,
     "unpoison/sources": 1_126,
-    "unpoison_lab": 10_443,
+    "unpoison_lab": 10_442,
 }
 """The most lines of code of each house and room."""
 
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-    "lines of code in tests": 40_459,
+    "lines of code in tests": 40_455,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +28,6 @@ from unpoison.models.loading import (
     can_write,
     load_best_reader,
     load_models,
-    weights_of,
 )
 from unpoison.models.prompts import Message, answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Models
@@ -65,16 +63,6 @@ def test_forms_that_do_not_exist(spec: str) -> None:
     listed = "use reader, reader-base, reader-multilingual, qa:NAME_OR_PATH, extractive, openai:MODEL"
     with pytest.raises(OptionError, match=listed):
         load_generator(spec)
-
-
-@pytest.mark.needs("unpoison_reader", "unpoison_reader_base", "unpoison_reader_multilingual")
-def test_the_weights_of_a_shipped_reader_have_a_name_and_so_have_those_that_read_other_languages_for_it() -> None:
-    small, larger, multilingual = map(weights_of, ("reader", "reader-base", "reader-multilingual"))
-    assert len(multilingual) == 12
-    assert re.fullmatch(rf"[0-9a-f]{{12}}\+{multilingual}", small)
-    assert small != larger
-    assert weights_of("reader,threshold=0.75") == small
-    assert weights_of("extractive") == weights_of("qa:folder") == weights_of(None) == ""
 
 
 PROMPT = answer_prompt("who?", ["Ann did it."])

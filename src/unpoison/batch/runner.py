@@ -130,14 +130,11 @@ class Draft(Closing):
         output: The file to write.
 
     Raises:
-        OptionError: It is a folder.
         InputError: Another process writes it.
         OSError: It cannot be written.
     """
 
     def __init__(self, output: Path) -> None:
-        if output.is_dir():
-            raise OptionError(f"{output} is a folder; name a file")
         self._output = output
         self._path, self._record = output.with_name(f"{output.name}.part"), output.with_name(f"{output.name}.parts")
         self._file = self._path.open("ab+")

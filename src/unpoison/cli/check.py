@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any
@@ -42,8 +43,9 @@ from unpoison.scan.sources import all_documents, describe_source
 from unpoison.utils.files import path_names
 from unpoison.utils.plain_text import plain
 
-LIVE = "A running system"
-"""The heading of its options."""
+live_option = partial(option, rich_help_panel="A running system")
+"""The section of the help."""
+
 QUESTIONS, QUESTIONS_LIVE = 25, 10
 """Default numbers of questions: for documents, and for a running system, which is asked each one repeatedly."""
 
@@ -83,25 +85,20 @@ def check(
         option("--ignore PATTERN", "Skip files of a folder that match, such as '*.png'; may be repeated."),
     ] = None,
     plant: Annotated[
-        bool,
-        option("--plant", "Plant false documents in the running system, and remove each one.", rich_help_panel=LIVE),
+        bool, live_option("--plant", "Plant false documents in the running system, and remove each one.")
     ] = False,
-    journal: Annotated[
-        Path, option("FILE", "Record every document here before it is planted.", rich_help_panel=LIVE)
-    ] = Path("check.journal"),
+    journal: Annotated[Path, live_option("FILE", "Record every document here before it is planted.")] = Path(
+        "check.journal"
+    ),
     ask: Annotated[
-        list[str] | None,
-        option("--ask QUESTION", "Ask this to see the system's passages; may be repeated.", rich_help_panel=LIVE),
+        list[str] | None, live_option("--ask QUESTION", "Ask this to see the system's passages; may be repeated.")
     ] = None,
     model: Annotated[
-        str | None,
-        option("NAME", "The model of a chat endpoint. [default: the first that it lists]", rich_help_panel=LIVE),
+        str | None, live_option("NAME", "The model of a chat endpoint. [default: the first that it lists]")
     ] = None,
     may_test: Annotated[
         list[str] | None,
-        option(
-            "--i-may-test HOST", "Allow requests to this host besides this machine; repeatable.", rich_help_panel=LIVE
-        ),
+        live_option("--i-may-test HOST", "Allow requests to this host besides this machine; repeatable."),
     ] = None,
 ) -> None:
     """Check documents or a running RAG: which documents look planted, and which attacks would succeed."""

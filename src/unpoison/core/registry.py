@@ -22,7 +22,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from unpoison.errors import OptionError, UnknownNameError, clip, nearest
+from unpoison.errors import OptionError, UnknownNameError, clip
+from unpoison.utils.checks import refuse_unknown
 from unpoison.utils.extras import wired
 
 __all__ = [
@@ -283,9 +284,7 @@ def read_options(target: Any, texts: Mapping[str, str], owner: str) -> dict[str,
     for key in texts:
         if key.endswith("_key"):
             raise OptionError(f"{owner}: set the key in the environment, such as OPENAI_API_KEY, which no log keeps")
-        if key not in existing:
-            hint, known = nearest(key, existing), ", ".join(existing) or "none"
-            raise OptionError(f"{owner} has no option {clip(key)}; {hint}it has: {known}")
+    refuse_unknown(owner, texts, existing)
     return {key: _value_of(text, existing[key].type, f"{owner}:{key}") for key, text in texts.items()}
 
 

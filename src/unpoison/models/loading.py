@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import Awaitable, Callable
-from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -25,7 +22,7 @@ from unpoison.utils.threads import on_thread
 
 __all__ = [
     "FunctionGenerator", "GeneratorFunction", "answer_judge", "as_generator", "best_reader", "can_write",
-    "load_best_reader", "load_cross_encoder", "load_encoder", "load_generator", "load_models", "load_nli", "weights_of",
+    "load_best_reader", "load_cross_encoder", "load_encoder", "load_generator", "load_models", "load_nli",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -224,25 +221,6 @@ def load_best_reader(wanted: bool | None = None) -> Generator | None:
     if wanted is False or (wanted is None and name == "extractive"):
         return None
     return load_generator("reader" if name == "extractive" else name)
-
-
-def weights_of(model: str | None) -> str:
-    """The first twelve digits of the hash of a reader's weights, shipped or `qa:FOLDER`; "" for other models.
-
-    It distinguishes measurements with different weights of the same model string; a shipped reader has the multilingual
-    reader's behind its own, which reads other languages for it. A folder with unreadable settings has none: loading the
-    reader reports the error.
-    """
-    name = (model or "").partition(",")[0]
-    packages = [READERS[one] for one in dict.fromkeys((name, MULTILINGUAL))] if name in READERS else []
-    folders = [Path(import_module(package).FOLDER) for package in packages if find_spec(package) is not None]
-    if name.startswith("qa:"):
-        folders = [Path(name.removeprefix("qa:"))]
-    try:
-        settings = [json.loads((folder / "reader.json").read_text("utf-8")) for folder in folders]
-        return "+".join(str(one["sha256"]["model.onnx"])[:12] for one in settings)
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
 
 
 def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) -> NLIModel | str:

@@ -71,9 +71,6 @@ _LEAVE = 1.0
 """Seconds that cancelled asynchronous calls get to end before they are abandoned."""
 
 
-_DEFAULT_LIMITS = Limits()
-
-
 class _Clock:
     """The time left for the whole answer."""
 
@@ -126,7 +123,7 @@ def run(flow: Flow[T], models: Models, limits: Limits | None = None) -> tuple[T,
         DeadlineError: The deadline passed.
         OptionError: The flow requested a model that was not given.
     """
-    clock, calls = _Clock(limits or _DEFAULT_LIMITS), list[Call]()
+    clock, calls = _Clock(limits or Limits()), list[Call]()
     try:
         step = _advance(flow, None)
         while not isinstance(step, _Ended):
@@ -149,7 +146,7 @@ async def arun(
 
     A listener receives the screening before the model is asked for the answer, and then the reply in pieces.
     """
-    clock, calls = _Clock(limits or _DEFAULT_LIMITS), list[Call]()
+    clock, calls = _Clock(limits or Limits()), list[Call]()
     gate = asyncio.Semaphore(clock.limits.in_flight)
     try:
         step = await on_thread(partial(_advance, flow, None))

@@ -90,13 +90,10 @@ class Audit(Closing):
         self._rows += 1
         self._left_out["watched"] += event.watched
         self._left_out["watched_hit"] += event.watched and any(seen.dropped for seen in event.sightings)
-        self._held += self._sightings(event)
+        asked = (self._rows, event.time, event.defense, event.question, event.asked)
+        self._held += ((*asked, *seen) for seen in event.sightings)
         if len(self._held) >= HELD:
             self._flush()
-
-    def _sightings(self, event: Event) -> Iterator[tuple[Any, ...]]:
-        for seen in event.sightings:
-            yield (self._rows, event.time, event.defense, event.question, event.asked, *seen)
 
     def _flush(self) -> None:
         self._file.execute("BEGIN")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -46,8 +45,20 @@ def read_documents(
         StoreError: The store cannot be reached, or became unavailable.
         OSError: The file cannot be read.
     """
-    with open_documents(source, failed, ignore) as documents:
-        yield from documents
+    if is_store(source):
+        with open_vector_store(source) as store:
+            yield from map(Document.of_row, store.rows())
+    elif source != "-" and Path(source).is_dir():
+        _refuse_store(Path(source))
+        yield from documents_of(folder_documents(Path(source), failed, ignore))
+    elif Path(source).suffix.lower() in TABLES or is_document(source):
+        path = Path(source)
+        path.stat()  # raises if it is missing
+        yield from documents_of(_file_documents([path], path.parent, failed, alone=True))
+    else:
+        refuse_unknown_prefix(source)
+        with open_source(source) as rows:
+            yield from documents_of(_of_records(rows, failed))
 
 
 def all_documents(
@@ -80,27 +91,6 @@ def describe_source(source: str) -> str:
     scheme, mark, rest = source.partition("://")
     secret, at, host = rest.rpartition("@")
     return clip(f"{scheme}://{host}" if mark and at and secret else source, 120)
-
-
-@contextmanager
-def open_documents(
-    source: str, failed: Callable[[UnreadDocument], None], ignore: Sequence[str] = ()
-) -> Iterator[Iterator[Document]]:
-    """`read_documents` as a context manager that keeps the source open."""
-    if is_store(source):
-        with open_vector_store(source) as store:
-            yield (Document.of_row(row) for row in store.rows())
-    elif source != "-" and Path(source).is_dir():
-        _refuse_store(Path(source))
-        yield documents_of(folder_documents(Path(source), failed, ignore))
-    elif Path(source).suffix.lower() in TABLES or is_document(source):
-        path = Path(source)
-        path.stat()  # raises if it is missing
-        yield documents_of(_file_documents([path], path.parent, failed, alone=True))
-    else:
-        refuse_unknown_prefix(source)
-        with open_source(source) as rows:
-            yield documents_of(_of_records(rows, failed))
 
 
 def is_document(source: str) -> bool:

@@ -65,10 +65,10 @@ class ScreeningOptions(ShellOptions, total=False):
     generator: Annotated[Generator | GeneratorFunction | str | None, None]
 
 
-def _option_names(kind: Any) -> frozenset[str]:
+def _option_names(kind: Any) -> tuple[str, ...]:
     from unpoison.core import registry  # imported when the first defense is created
 
-    return frozenset(registry.parameters(kind))
+    return tuple(registry.parameters(kind))
 
 
 def checked_constructor(kind: Any) -> Any:

@@ -39,8 +39,8 @@ def refuse_unknown(owner: str, options: Iterable[str], known: Iterable[str]) -> 
     """Raise an `OptionError` for the first option that is not known, with the nearest that is."""
     for name in options:
         if name not in known:
-            listed = ", ".join(sorted(known))
-            raise OptionError(f"{owner} has no option {name!r}; {nearest(name, known)}it has: {listed}")
+            listed = ", ".join(known) or "none"
+            raise OptionError(f"{owner} has no option {clip(name)}; {nearest(name, known)}it has: {listed}")
 
 
 def at_least(option: str, value: N, low: N, high: N | None = None, *, whole: bool = True) -> N:

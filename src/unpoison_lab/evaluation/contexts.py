@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage
-from unpoison.errors import OptionError
 from unpoison.retrieval.memory import BM25Index, english_words
-from unpoison_lab.evaluation.examples import Example, Label, LabelledPassage
+from unpoison.utils.checks import at_least
+from unpoison_lab.evaluation.examples import Example, LabelledPassage
 
 __all__ = ["Candidate", "Context", "clean_contexts", "context_from_labels", "nearest", "text_key"]
 
@@ -83,10 +83,11 @@ class Context:
         return replace(self, candidates=tuple(self.candidates[i] for i in order))
 
 
-def context_from_labels(example: Example, poison: Iterable[Label] = ("poison", "misinfo")) -> Context:
+def context_from_labels(example: Example) -> Context:
     """All passages of an example in the file's order, as published: for sets that come poisoned (RAMDocs, RGB)."""
-    wrong = frozenset(poison)
-    candidates = tuple(_candidate(labelled, example.id, labelled.label in wrong) for labelled in example.passages)
+    candidates = tuple(
+        _candidate(labelled, example.id, labelled.label in ("poison", "misinfo")) for labelled in example.passages
+    )
     return Context(example.id, example.question, candidates, sum(labelled.poison for labelled in candidates))
 
 
@@ -111,8 +112,7 @@ def clean_contexts(
 
     Complexity: One BM25 index of the corpus; for every question that needs filling, O(corpus + postings of its terms).
     """
-    if k < 1:
-        raise OptionError(f"k must be at least 1, got {k}")
+    at_least("k", k, 1)
     own = [_own(example, order)[:k] for example in examples]
     short = [i for i, candidates in enumerate(own) if len(candidates) < k]
     # A question may meet each of its own passages again in the corpus, so ask for that many more.

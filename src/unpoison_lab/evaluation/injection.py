@@ -20,13 +20,12 @@ from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError, clip
 from unpoison.models.protocols import Encoder, TwoTowers
-from unpoison.retrieval.memory import BM25Index, english_words
+from unpoison.utils.checks import at_least
 from unpoison_lab.attacks.base import PoisonText, with_question
 from unpoison_lab.evaluation.contexts import Candidate, Context, nearest, text_key
 from unpoison_lab.evaluation.examples import Example
 
 __all__ = [
-    "bm25_search",
     "check_owned",
     "dense_search",
     "frequent_sources",
@@ -95,7 +94,7 @@ def replace_at(
 
 def prepend(context: Context, poisons: Sequence[Candidate], k: int | None = None) -> Context:
     """Poison comes first, then the context, cut to `k` passages (None: as many as before)."""
-    size = len(context) if k is None else _at_least_one(k)
+    size = len(context) if k is None else at_least("k", k, 1)
     return _with_candidates(context, [*poisons, *context.candidates][:size], poisons)
 
 
@@ -120,7 +119,7 @@ def retrieve(context: Context, poisons: Sequence[Candidate], search: Search, k: 
     Raises:
         OptionError: `k` below 1.
     """
-    _at_least_one(k)
+    at_least("k", k, 1)
     whole = pool(context, poisons, first=False)
     (order,) = search([context.query], whole.passages, len(whole))
     return whole.reorder(order[:k])
@@ -149,7 +148,7 @@ def retrieve_corpus(
         OptionError: `k` below 1.
         InputError: Neither corpus nor poison.
     """
-    _at_least_one(k)
+    at_least("k", k, 1)
     candidates = [*(Candidate(passage) for passage in corpus), *poisons]
     if not candidates:
         raise InputError("the corpus is empty and nothing was planted; there is nothing to retrieve")
@@ -162,14 +161,6 @@ def retrieve_corpus(
         injected = sum(poison.target == example.id for poison in poisons)
         contexts.append(Context(example.id, example.question, tuple(marked), injected))
     return contexts
-
-
-def bm25_search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
-    """BM25 with statistics of these passages alone, as in GRADA's code; `nearest` is for a whole corpus."""
-    index = BM25Index()
-    for passage in passages:
-        index.add(english_words(passage.text))
-    return [best_first(index.scores(english_words(question)), count) for question in questions]
 
 
 def dense_search(encoder: Encoder) -> Search:
@@ -187,12 +178,12 @@ def dense_search(encoder: Encoder) -> Search:
     return search
 
 
-def hybrid_search(encoder: Encoder, by_words: Search = nearest) -> Search:
+def hybrid_search(encoder: Encoder) -> Search:
     """BM25 and an encoder by the sum of 1 / (60 + rank), over the best 100 of each, or `count` if larger."""
 
     def search(questions: Sequence[str], passages: Sequence[Passage], count: int) -> list[NDArray[np.intp]]:
         depth = max(count, 100)
-        lists = [single(questions, passages, depth) for single in (by_words, dense_search(encoder))]
+        lists = [single(questions, passages, depth) for single in (nearest, dense_search(encoder))]
         best_of_each = []
         for ranked in zip(*lists, strict=True):
             fused = np.zeros(len(passages))
@@ -218,12 +209,6 @@ def _similar(encoder: Encoder, left: ArrayLike, right: ArrayLike) -> NDArray[np.
 def _with_candidates(context: Context, candidates: Sequence[Candidate], poisons: Sequence[Candidate]) -> Context:
     own = sum(poison.target == context.example for poison in poisons)
     return replace(context, candidates=tuple(candidates), injected=context.injected + own)
-
-
-def _at_least_one(k: int) -> int:
-    if k < 1:
-        raise OptionError(f"k must be at least 1, got {k}")
-    return k
 
 
 HONEST = 100

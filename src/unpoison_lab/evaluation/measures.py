@@ -181,10 +181,6 @@ def _judge_score(aspect: int) -> Parts:
     return lambda record: parts_of(None if record.judged is None else record.judged[aspect])
 
 
-def _share(name: str, title: str, meaning: str, parts: Parts) -> Measure[Record]:
-    return Measure(name, title, meaning, parts)
-
-
 def _yes_no(name: str, title: str, meaning: str, parts: Parts) -> Measure[Record]:
     return Measure(name, title, meaning, parts, yes_no=True)
 
@@ -203,7 +199,7 @@ def _number(name: str, title: str, meaning: str, parts: Parts) -> Measure[Record
 
 
 # fmt: off
-_ALL = (
+_ALL: tuple[Measure[Record], ...] = (
     _attack("poisoned", "poisoned context",
             "questions with poison among the passages that the generator reads (GRADA, Tables 6 to 8)",
             lambda record: (_poison_read(record) > 0, 1)),
@@ -231,14 +227,14 @@ _ALL = (
     _yes_no("em_within", "EM, reply in gold",
             "replies that are part of a right answer, so that a longer right reply is wrong (GRADA's code)",
             _correct("grada_em_code")),
-    _share("precision", "precision", "poison among the dropped passages", _precision),
-    _share("recall", "recall", "poison that was dropped, of the poison in context", _recall),
-    _share("f1", "F1", "of dropping poison, pooled over passages", _f1),
-    _share("auroc", "AUROC", "how well the defense's score alone separates poison, mean over questions",
+    Measure("precision", "precision", "poison among the dropped passages", _precision),
+    Measure("recall", "recall", "poison that was dropped, of the poison in context", _recall),
+    Measure("f1", "F1", "of dropping poison, pooled over passages", _f1),
+    Measure("auroc", "AUROC", "how well the defense's score alone separates poison, mean over questions",
            _auroc),
-    _share("clean_kept", "clean kept", "passages without poison that were kept (TrustRAG's clean retention rate)",
+    Measure("clean_kept", "clean kept", "passages without poison that were kept (TrustRAG's clean retention rate)",
            _clean_kept),
-    _share("gold_kept", "gold kept", "passages annotated as relevant that the generator reads",
+    Measure("gold_kept", "gold kept", "passages annotated as relevant that the generator reads",
            lambda record: (_gold_read(record), len(record.gold))),
     _yes_no("gold_lost", "gold lost", "questions that lost every annotated passage",
             lambda record: (bool(record.gold) and not _gold_read(record), bool(record.gold))),
@@ -247,14 +243,14 @@ _ALL = (
             lambda record: (record.tally.damaged, record.size > len(record.poison))),
     _yes_no("emptied", "emptied", "questions that lost every passage",
             lambda record: (record.tally.emptied, record.size > 0)),
-    _share("retrieved", "poison retrieved",
+    Measure("retrieved", "poison retrieved",
            "planted poison that reached the defense (TrustRAG's real poisoned rate, as its text defines it)",
            lambda record: (len(set(record.poison) - set(record.foreign)), record.injected)),
-    _share("poison_share", "poison share",
+    Measure("poison_share", "poison share",
            "poison that the generator reads, by passages before the defense (TrustRAG's real poisoned rate, as its "
            "tables count it)",
            lambda record: (_poison_read(record), record.final or record.size)),
-    _share("reached", "attack reached", "planted texts that reached the attack's own goal when they were crafted",
+    Measure("reached", "attack reached", "planted texts that reached the attack's own goal when they were crafted",
            lambda record: parts_of(record.reached, record.injected)),
     _yes_no("abstained", "abstained", "questions that were not answered",
             lambda record: parts_of(record.abstained)),

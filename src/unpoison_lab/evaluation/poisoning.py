@@ -23,7 +23,6 @@ from unpoison_lab.evaluation.contexts import Candidate, Context, context_from_la
 from unpoison_lab.evaluation.examples import Example
 from unpoison_lab.evaluation.injection import (
     Search,
-    bm25_search,
     dense_search,
     hybrid_search,
     poison_candidates,
@@ -200,10 +199,10 @@ def stage(
         if not corpus:
             raise InputError("the corpus is empty; the policy corpus retrieves from it, give one with --corpus")
         everything = [poison for own in poisons.values() for poison in own]
-        retrieved = retrieve_corpus(examples, corpus, everything, scenario.k, _search(scenario, retriever, nearest))
+        retrieved = retrieve_corpus(examples, corpus, everything, scenario.k, _search(scenario, retriever))
         contexts: list[Context | InputError] = list(retrieved)
     else:
-        search = _search(scenario, retriever, bm25_search)
+        search = _search(scenario, retriever)
         rivals = _batches(examples, poisons) if scenario.policy == "retrieve-batch" else poisons
         contexts = [_place_poison(scenario, example, clean, rivals.get(example.id, ()), search) for example in examples]
     return [
@@ -226,11 +225,11 @@ def _batches(examples: Sequence[Example], poisons: Mapping[str, Sequence[Candida
     return every
 
 
-def _search(scenario: Scenario, retriever: Encoder | None, by_words: Search) -> Search:
-    """The scenario's retriever, with BM25 for the texts at hand or for the corpus."""
+def _search(scenario: Scenario, retriever: Encoder | None) -> Search:
+    """The scenario's retriever; BM25 counts the words of the texts at hand alone, as in GRADA's code."""
     if retriever is None:
-        return by_words
-    return hybrid_search(retriever, by_words) if scenario.retriever.startswith("hybrid:") else dense_search(retriever)
+        return nearest
+    return hybrid_search(retriever) if scenario.retriever.startswith("hybrid:") else dense_search(retriever)
 
 
 def _place_poison(

@@ -9,6 +9,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from unpoison import __version__
@@ -17,7 +20,7 @@ from unpoison.core.codec import JsonRecord
 from unpoison.core.passages import MAX_PASSAGES
 from unpoison.core.registry import own_code
 from unpoison.errors import OptionError, UnknownNameError, clip
-from unpoison.models.loading import can_write, weights_of
+from unpoison.models.loading import MULTILINGUAL, READERS, can_write
 from unpoison.models.prompts import PromptStyle
 from unpoison.utils.checks import among, at_least, within
 from unpoison_lab.attacks.base import Attack
@@ -234,6 +237,25 @@ class Scenario(JsonRecord):
             del content["data"], content["corpus"]
         text = json.dumps([__version__, of_data, content], sort_keys=True, ensure_ascii=True)
         return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def weights_of(model: str | None) -> str:
+    """The first twelve digits of the hash of a reader's weights, shipped or `qa:FOLDER`; "" for other models.
+
+    It distinguishes measurements with different weights of the same model string; a shipped reader has the multilingual
+    reader's behind its own, which reads other languages for it. A folder with unreadable settings has none: loading the
+    reader reports the error.
+    """
+    name = (model or "").partition(",")[0]
+    packages = [READERS[one] for one in dict.fromkeys((name, MULTILINGUAL))] if name in READERS else []
+    folders = [Path(import_module(package).FOLDER) for package in packages if find_spec(package) is not None]
+    if name.startswith("qa:"):
+        folders = [Path(name.removeprefix("qa:"))]
+    try:
+        settings = [json.loads((folder / "reader.json").read_text("utf-8")) for folder in folders]
+        return "+".join(str(one["sha256"]["model.onnx"])[:12] for one in settings)
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def check_spec(kind: str, spec: str) -> None:

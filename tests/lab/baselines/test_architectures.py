@@ -16,8 +16,7 @@ from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import Prompt
 from unpoison_lab.architectures.replug import Replug, mixture, weights
 from unpoison_lab.architectures.self_rag import FRAME, RELEVANCE, SUPPORT, UTILITY, SelfRag, best_answer, read_critique
-from unpoison_lab.evaluation.contexts import nearest
-from unpoison_lab.evaluation.injection import bm25_search, dense_search, hybrid_search
+from unpoison_lab.evaluation.injection import dense_search, hybrid_search
 from unpoison_lab.evaluation.runner import Runner
 from unpoison_lab.evaluation.scenarios import Scenario
 
@@ -217,10 +216,9 @@ def test_blended_is_hybrid_retrieval_and_attacks_aim_at_its_encoder() -> None:
     assert Scenario.from_dict(blended.to_dict()) == blended
 
 
-@pytest.mark.parametrize("by_words", [nearest, bm25_search])
-def test_hybrid_ranks_are_those_of_the_sum_of_reciprocal_ranks(by_words) -> None:
+def test_hybrid_ranks_are_those_of_the_sum_of_reciprocal_ranks() -> None:
     """BM25 finds the word, the encoder the other one: each is first once, and the tie goes to the earlier."""
-    search = hybrid_search(Towards(), by_words)
+    search = hybrid_search(Towards())
     (tied,) = search(["which paris"], [Passage("lyon 0.9"), Passage("paris 0.1")], 2)
     assert tied.tolist() == [0, 1]
     (better,) = search(["which paris"], [Passage("lyon 0.1"), Passage("paris 0.9")], 2)

@@ -6,10 +6,9 @@ from unpoison.core.passages import Passage
 from unpoison.errors import InputError, OptionError
 from unpoison_lab.attacks.base import PoisonText
 from unpoison_lab.attacks.poisonedrag import PoisonedRag
-from unpoison_lab.evaluation.contexts import Candidate, Context
+from unpoison_lab.evaluation.contexts import Candidate, Context, nearest
 from unpoison_lab.evaluation.examples import Example
 from unpoison_lab.evaluation.injection import (
-    bm25_search,
     dense_search,
     poison_candidates,
     pool,
@@ -99,13 +98,13 @@ def test_poison_is_followed_by_position_even_when_it_equals_a_clean_text():
     clean = Context(
         "q", "capital of france", (Candidate(Passage("Paris is the capital of France.", id="g"), gold=True),)
     )
-    context = retrieve(clean, POISON, bm25_search, 3)
+    context = retrieve(clean, POISON, nearest, 3)
     assert ids(context) == ["g", "p0", "p1"]
     assert (context.poison, context.gold) == ({1, 2}, {0})
 
 
 def test_poison_of_other_questions_competes_and_is_told_apart():
-    context = retrieve(CLEAN, [*POISON, FOREIGN], bm25_search, 3)
+    context = retrieve(CLEAN, [*POISON, FOREIGN], nearest, 3)
     assert ids(context) == ["p0", "p1", "f"]
     assert (context.poison, context.foreign, context.injected) == ({0, 1, 2}, {2}, 2)
 

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from unpoison.core.registry import split_specs
 from unpoison.errors import InputError, OptionError, UnknownNameError
 from unpoison_lab.evaluation.grids import MAX_SCENARIOS, Grid, axis
-from unpoison_lab.evaluation.scenarios import Scenario
+from unpoison_lab.evaluation.scenarios import Scenario, weights_of
 
 
 def grid(**axes):
@@ -47,6 +48,16 @@ def test_what_a_reader_said_with_other_weights_is_not_taken_for_what_it_says_now
     )
     assert read.identifier() != before
     assert silent.identifier() == silent_before
+
+
+@pytest.mark.needs("unpoison_reader", "unpoison_reader_base", "unpoison_reader_multilingual")
+def test_the_weights_of_a_shipped_reader_have_a_name_and_so_have_those_that_read_other_languages_for_it() -> None:
+    small, larger, multilingual = map(weights_of, ("reader", "reader-base", "reader-multilingual"))
+    assert len(multilingual) == 12
+    assert re.fullmatch(rf"[0-9a-f]{{12}}\+{multilingual}", small)
+    assert small != larger
+    assert weights_of("reader,threshold=0.75") == small
+    assert weights_of("extractive") == weights_of("qa:folder") == weights_of(None) == ""
 
 
 def test_a_scenario_survives_json():
