@@ -223,3 +223,10 @@ def test_rows_with_contexts(row: dict[str, object]):
     read = Row.of(row)
     assert (read.query.text, [passage.text for passage in read.passages]) == ("who", ["Ada.", "Jo."])
     assert Sources().learn([row]).history.rows() == []
+
+
+def test_a_row_shows_neither_its_texts_twice_nor_differs_by_what_is_beside_them():
+    row = Row.of({"query": "who?", "passages": ["a"], "mine": "beside"})
+    assert "beside" not in repr(row)
+    assert row == Row.of({"query": "who?", "passages": ["a"], "mine": "other"})
+    assert row.raw["mine"] == "beside"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.check.corpus import write_documents
 from unpoison.errors import InputError, OptionError
 from unpoison_lab.evaluate import EvaluationPlan, evaluate
 
@@ -57,3 +58,16 @@ def test_a_refused_plan_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         evaluate(EvaluationPlan({"data": str(tmp_path / "missing.jsonl")}, folder=tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_questions_are_made_of_documents_and_lie_beside_the_run(tmp_path: Path) -> None:
+    said: list[str] = []
+    axes = {"data": str(write_documents(tmp_path / "docs")), "defense": "vanilla:keep=3", "limit": 1}
+    result = evaluate(EvaluationPlan(axes, questions=2, folder=tmp_path / "run"), note=said.append)
+    (line,) = [one for one in said if "questions are in" in one]
+    path = Path(line.partition(" are in ")[2].partition(";")[0])
+    assert line.startswith("2 questions") and path.is_relative_to(tmp_path / "run" / "questions")
+    assert len(path.read_text().splitlines()) == 2
+    assert result.status == 0 and result.report is not None
+    with pytest.raises(OptionError, match="give one data here"):
+        evaluate(EvaluationPlan({"data": ["a", "b"]}, questions=2, folder=tmp_path / "other"))

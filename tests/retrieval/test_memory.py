@@ -221,3 +221,22 @@ def test_the_options_of_bm25_have_ranges():
     with pytest.raises(OptionError, match="k1"):
         BM25Index(k1=-0.1)
     assert (BM25Index().k1, BM25Index().b) == (1.5, 0.75)
+
+
+def test_an_index_forgets_what_is_removed_as_if_it_had_never_been_there():
+    texts = [["mill", "river"], ["mill", "mill", "town"], ["river"]]
+    index, fresh = BM25Index(), BM25Index()
+    for tokens in texts:
+        index.add(tokens)
+    index.remove(1, texts[1])
+    for tokens in (texts[0], texts[2]):
+        fresh.add(tokens)
+    for query in (["mill"], ["river", "river"], ["town"], ["mill", "town", "other"]):
+        first, gone, last = index.scores(query).tolist()
+        assert (first, last) == tuple(fresh.scores(query).tolist())
+        assert gone == 0
+    assert len(index) == len(fresh) == 2
+    assert sorted(index._postings) == ["mill", "river"]
+    for position in (0, 2):
+        index.remove(position, texts[position])
+    assert (len(index), index._postings, index.scores(["mill"]).tolist()) == (0, {}, [0, 0, 0])

@@ -10,12 +10,13 @@ import pytest
 from unpoison import Grada, Guard, Passage, Query, Screening, Sources, Vanilla
 from unpoison.core.reasons import Reason
 from unpoison.core.verdicts import Claim, Contest, Evidence, Rival
-from unpoison.models import ScriptedGenerator
+from unpoison.models import FakeEncoder, ScriptedGenerator
 from unpoison.screener.admission import (
     LONG,
     MAX_NOTES,
     Because,
     Selection,
+    _without_doubtful_embeddings,
     input_notes,
     length_notes,
     overlong,
@@ -215,3 +216,21 @@ def test_only_the_hash_of_a_text_settles_that_it_holds_no_injection(
     for defense in (Guard(allow=allow), Guard(sources={"allow": allow}), Grada(sources={"allow": allow}, keep=2)):
         found = defense.with_shell(prompt_injection="drop").screen("how is the demo reset", passages)
         assert [verdict.kept for verdict in found.verdicts] == [kept, False]
+
+
+def test_only_what_hides_something_loses_its_embedding() -> None:
+    vector = np.ones(3, np.float32)
+    plain, hiding = Passage("a mill", embedding=vector), Passage("a mi\u200bll in the town", embedding=vector)
+    for question, asked in ((Query("which mill", vector), 1), (Query("which mi\u200bll", vector), 0)):
+        for passages in ((plain, plain), (plain, hiding)):
+            query, read, notes = _without_doubtful_embeddings(question, passages, FakeEncoder(), trust=True)
+            lost = [one for one in passages if one is hiding]
+            assert (query.embedding is not None) is bool(asked)
+            assert [one.embedding is None for one in read] == [one is hiding for one in passages]
+            assert len(notes) == bool(len(lost) + (1 - asked))
+    query, read, notes = _without_doubtful_embeddings(Query("q", vector), (plain,), FakeEncoder(), trust=False)
+    assert (query.embedding, read[0].embedding) == (None, None)
+    assert notes == [
+        "2 given embeddings are not used, for embeddings from outside are not trusted; the texts were encoded here"
+    ]
+    assert _without_doubtful_embeddings(Query("q"), (Passage("a"),), FakeEncoder(), trust=False)[2] == []

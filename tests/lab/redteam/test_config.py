@@ -88,3 +88,15 @@ def test_only_this_machine_and_what_was_spelled_out():
     hosts.check("http://rag.EXAMPLE/ask")
     with pytest.raises(OptionError, match=r"--i-may-test sly\.example"):
         hosts.check("http://sly.example/")
+
+
+def test_a_file_that_names_a_target_alone_plants_one_document_a_question_and_rehearses():
+    config = Config.of({"target": {"ask": {}}})
+    assert (config.questions, config.attacks, config.poisons) == ("questions.jsonl", ("poisonedrag",), (1,))
+    assert (config.seed, config.limit, config.rehearse) == (0, None, True)
+    assert (config.generator, config.encoder) == (None, None)
+    for most in (1, 100):
+        assert Config.of({"target": {"ask": {}}, "poisons": [most, most]}).poisons == (most,)
+    for wrong in ({"poisons": [101]}, {"limit": 0}, {"seed": -1}, {"attacks": []}):
+        with pytest.raises(UnpoisonError, match=next(iter(wrong))):
+            Config.of({"target": {"ask": {}}, **wrong})
