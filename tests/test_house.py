@@ -34,7 +34,7 @@ LINES = {
     "unpoison/algorithms": 533,
     "unpoison/core": 1_238,
     "unpoison/injections": 1_129,
-    "unpoison/models": 3_076,  # a second reader, for all languages but English
+    "unpoison/models": 3_039,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_056,
     "unpoison/runtime": 496,
     "unpoison/scan": 3_815,  # readers of nine more types of files, each place named
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-    "lines of code in tests": 40_565,
+    "lines of code in tests": 40_823,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

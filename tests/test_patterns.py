@@ -22,6 +22,9 @@ import pytest
 
 import unpoison
 from unpoison.agents.memory import claim_patterns
+from unpoison.text.questions import _form
+from unpoison.text.sentences import _WITHIN
+from unpoison.text.value_reader import _SHAPES
 
 ROOT = Path(unpoison.__file__).parents[1]
 METHODS = ("compile", "search", "match", "fullmatch", "findall", "finditer", "split", "sub")
@@ -38,6 +41,8 @@ MADE_WHEN_RUN = {
     "unpoison/text/questions.py": "rows of one table of words, tried at the beginning of a word only",
     "unpoison/text/languages.py": "bounded numbers, and our own words, escaped",
     "unpoison/text/units.py": "our own words in a word of at most 60 characters",
+    "unpoison/text/sentences.py": "rows of a table, which are tried below",
+    "unpoison/text/value_reader.py": "rows of a table, which are tried below",
     "unpoison/agents/memory.py": "rows of a table, which are tried below",
     "unpoison/injections/signs.py": "our own words, each repetition bounded; runs of them are tried beside it",
     "unpoison/text/invisible.py": "classes of marks; a megabyte of each is tried in kernels/test_canonical.py",
@@ -160,7 +165,12 @@ def pumps(parsed: Any, before: str = "") -> Iterator[tuple[str, str]]:
         before += example([(kind, value)])
 
 
-PATTERNS = [*patterns(), *((pattern, "search") for pattern in claim_patterns().values())]
+TABLES = (*_WITHIN.values(), *_SHAPES.values(), _form("polar"), _form("foreign"))
+PATTERNS = [
+    *patterns(),
+    *((pattern, "search") for pattern in claim_patterns().values()),
+    *((pattern, "sub") for pattern in TABLES),
+]
 
 
 def seconds(pattern: re.Pattern[Any], method: str, text: Any) -> float:

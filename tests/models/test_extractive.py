@@ -153,3 +153,23 @@ def test_it_reads_better_than_chance_and_can_be_fooled(shared_data: Path) -> Non
         fooled += answer(row["question"], f"{row['question']}.{poison}", gold) in poison
     assert right >= 50
     assert fooled >= 30
+
+
+@pytest.mark.parametrize(
+    ("question", "yes", "no"),
+    [
+        ("Darf ich Hunde mitbringen?", "Hunde dürfen mitgebracht werden.", "Hunde dürfen nicht mitgebracht werden."),
+        ("Ist Rauchen auf dem Balkon erlaubt?", "Auf dem Balkon ist Rauchen erlaubt.",
+         "Auf dem Balkon ist das Rauchen verboten."),
+        ("Gibt es Parkplätze am Haus?", "Am Haus gibt es Parkplätze.", "Am Haus gibt es keine Parkplätze."),
+        ("Peut-on fumer dans la cour ?", "On peut fumer dans la cour.", "Il est interdit de fumer dans la cour."),
+        ("¿Hay aparcamiento en el hotel?", "El hotel tiene aparcamiento.", "El hotel no tiene aparcamiento."),
+    ],
+)  # fmt: skip
+def test_yes_and_no_in_the_language_of_the_question(question: str, yes: str, no: str) -> None:
+    words = {"D": ("Ja", "Nein"), "I": ("Ja", "Nein"), "G": ("Ja", "Nein"), "P": ("Oui", "Non"), "¿": ("Sí", "No")}
+    assert (atomic(question, yes), atomic(question, no)) == words[question[0]]
+
+
+def test_function_words_of_a_question_do_not_make_a_passage_irrelevant() -> None:
+    assert atomic("Welche Farbe hat der Ausweis?", "Er ist neu. Der Ausweis ist blau.") == "Der Ausweis ist blau."

@@ -11,11 +11,13 @@ from unpoison.text.answers import (
     RIVAL,
     SAME,
     Relation,
+    affirms,
     goes_with,
     group_equivalent,
     relation,
     relation_by_value,
 )
+from unpoison.text.questions import read_question
 
 SAID_THE_SAME = [
     ("when did it open", "March 3, 1999", "3 March 1999"),
@@ -216,3 +218,42 @@ def test_an_answer_joins_a_group_that_it_does_not_contradict() -> None:
     assert goes_with("a", "b", related)
     assert not goes_with("b", "c", related)
     assert group_equivalent("", {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "left", "right"),
+    [
+        ("How did the rent change?", "it rose by 5 %", "it rose to 5 %"),
+        ("How much did the rent rise?", "by 5 %", "to 5 %"),
+        ("Um wie viel stieg die Miete?", "um 5 %", "auf 5 %"),
+        ("De combien ont augmenté les loyers ?", "de 5 %", "à 5 %"),
+        ("¿Cuánto subió?", "subió un 5 %", "subió al 5 %"),
+        ("Darf ich Hunde mitbringen?", "Ja.", "Hunde sind nicht erlaubt."),
+        ("Ist Rauchen erlaubt?", "Ja", "Rauchen ist verboten."),
+        ("Gibt es Parkplätze?", "Nein", "Es gibt Parkplätze am Haus."),
+        ("Peut-on fumer ?", "oui", "Il est interdit de fumer."),
+        ("¿Hay aparcamiento?", "No", "Hay aparcamiento gratuito."),
+    ],
+)
+def test_changes_and_statements_about_a_question_for_yes_or_no_are_rivals(question: str, left: str, right: str) -> None:
+    assert relation(question, left, right) == relation(question, right, left) == RIVAL
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "yes"),
+    [
+        ("May I smoke?", "smoking is allowed", True),
+        ("May I smoke?", "smoking is forbidden", False),
+        ("May I smoke?", "smoking is not forbidden", True),
+        ("Is smoking forbidden?", "smoking is forbidden", True),
+        ("Darf ich parken?", "parken ist ohne ausweis erlaubt", True),
+        ("Darf ich parken?", "parken ist hier nicht gestattet", False),
+        ("Is a helmet mandatory?", "helmets are optional", False),
+    ],
+)
+def test_a_statement_affirms_or_denies(question: str, words: str, yes: bool) -> None:
+    assert affirms(words.split(), read_question(question)) is yes
+
+
+def test_a_statement_that_affirms_goes_with_yes() -> None:
+    assert relation("Darf ich Hunde mitbringen?", "Ja", "Hunde sind willkommen.").same > 0.5

@@ -9,7 +9,7 @@ import pytest
 from unpoison.text.value_reader import read_values
 
 
-def found(text: str, **asked: bool) -> list[tuple[str, Any, set[tuple[str, str]]]]:
+def found(text: str, **asked: Any) -> list[tuple[str, Any, set[tuple[str, str]]]]:
     return [(value.kind, value.key, set(value.parts)) for value in read_values(text, **asked).values]
 
 
@@ -46,8 +46,8 @@ def test_a_number_alone_is_a_year_between_two_bounds(text: str, year: bool) -> N
 
 
 def test_a_decade_is_no_number_of_seconds() -> None:
-    assert found("the 1990s", date=True, years=True) == [("date", (1990, None, None), {("decade", "yes")})]
-    assert found("1990 s", date=True, years=True) != found("1990s", date=True, years=True)
+    assert found("the 1990s", asked="date", years=True) == [("date", (1990, None, None), {("decade", "yes")})]
+    assert found("1990 s", asked="date", years=True) != found("1990s", asked="date", years=True)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,26 @@ def test_a_date_in_the_words_of_its_language(text: str, key: tuple[int | None, .
 
 
 def test_a_month_or_a_year_alone_is_a_date_where_one_is_asked_for() -> None:
-    assert found("May", date=True) == [("date", (None, 5, None), set())]
-    assert found("1999", date=True, years=True) == [("date", (1999, None, None), set())]
-    assert found("1999%", date=True, years=True)[0][0] == "share"
-    assert [(key[0], parts) for _, key, parts in found("1990-1995", date=True, years=True)] == [
+    assert found("May", asked="date") == [("date", (None, 5, None), set())]
+    assert found("1999", asked="date", years=True) == [("date", (1999, None, None), set())]
+    assert found("1999%", asked="date", years=True)[0][0] == "share"
+    assert [(key[0], parts) for _, key, parts in found("1990-1995", asked="date", years=True)] == [
         (1990, {("range", "from")}),
         (1995, {("range", "to")}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "parts"),
+    [
+        ("bis 15.04. möglich", (None, 4, 15), {("bound", "until")}),
+        ("15/04", (None, 4, 15), set()),
+        ("3/4", (None, 3, 4), {("order", "open")}),
+    ],
+)
+def test_a_date_may_lack_its_year(text: str, key: tuple[int | None, ...], parts: set[tuple[str, str]]) -> None:
+    assert found(text, asked="date") == [("date", key, parts)]
+
+
+def test_what_is_no_day_of_a_month_is_no_date_without_a_year() -> None:
+    assert all(kind != "date" for text in ("15/13", "32.04.", "5.1") for kind, *_ in found(text, asked="date"))

@@ -67,3 +67,59 @@ def test_no_more_than_so_many_characters_are_read() -> None:
 )
 def test_the_kind_is_told_where_words_have_no_spaces_between_them_too(question: str, kind: str) -> None:
     assert wanted(question).kind == kind
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Darf ich Hunde mitbringen?",
+        "Ist Rauchen auf dem Balkon erlaubt?",
+        "Gibt es Parkplätze?",
+        "Hat der Zug WLAN?",
+        "Peut-on fumer ?",
+        "Est-ce que le parking est gratuit ?",
+        "Y a-t-il un parking ?",
+        "Les chiens sont-ils admis ?",
+        "¿Puedo llevar perros?",
+        "¿Hay aparcamiento?",
+        "C'è un parcheggio?",
+        "È permesso fumare?",
+        "Há estacionamento?",
+        "Mag ik mijn hond meenemen?",
+        "Is er een lift?",
+        "Czy jest winda?",
+        "Можно ли курить?",
+        "Otopark var mı?",
+        "可以带狗吗？",
+        "駐車場はありますか。",
+        "Kostet der Eintritt etwas?",
+    ],
+)
+def test_a_question_for_yes_or_no_in_another_language(question: str) -> None:
+    assert read_question(question).kind == "polar"
+    assert wanted(question).kind == ""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Wann ist die Bibliothek geöffnet?",
+        "Ist es rot oder blau?",
+        "Kann mir jemand sagen, wann der Zug fährt?",
+        "Quand peut-on venir ?",
+        "À quelle heure ouvre-t-il ?",
+        "¿Es rojo o azul?",
+        "¿Qué es?",
+        "Czy to czerwone czy niebieskie?",
+        "Сколько стоит?",
+        "多少钱？",
+        "いつですか。",
+        "Dans quelle ville est-il né ?",
+    ],
+)
+def test_other_questions_are_not_answered_by_yes(question: str) -> None:
+    assert read_question(question).kind != "polar"
+
+
+def test_function_words_of_its_language_are_no_content_of_a_question() -> None:
+    assert read_question("Welche Farbe hat der Ausweis?").content == {"farb", "auswei"}

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from unpoison.text.units import MAX_NUMBER_CHARS, Numbers, near, single, to_count, unit_name, word_value
+from unpoison.text.languages import MAX_NUMBER_CHARS, word_value
+from unpoison.text.units import Numbers, near, single, to_count, unit_name
 
 
 @pytest.mark.parametrize(

@@ -181,3 +181,94 @@ def test_an_article_is_one_in_an_answer_alone() -> None:
     assert read_values("a week").values == ()
     assert read_values("a week").loose == {("rate", "week")}
     assert [value.unit for value in read_values("within a week").values] == ["week"]
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("The rent rose by 5 %.", "by"),
+        ("The rent rose to 5 %.", "to"),
+        ("The rent rose 5 %.", "by"),
+        ("an increase of 5 %", "by"),
+        ("Die Miete stieg um rund 5 %.", "by"),
+        ("Die Miete ist auf 500 Euro gestiegen.", "to"),
+        ("Le loyer a augmenté de 5 %.", "by"),
+        ("Le loyer a augmenté à 5 %.", "to"),
+        ("El alquiler subió un 5 %.", "by"),
+        ("El alquiler subió hasta el 5 %.", "to"),
+        ("Czynsz wzrósł do 500 zł.", "to"),
+        ("Цена выросла на 5 %.", "by"),
+        ("房租增长到5%", "to"),
+        ("Kira %5 arttı.", "by"),
+        ("The rate is 5 %.", ""),
+        ("up to 5 %", ""),
+        ("almeno 200 euro", ""),
+    ],
+)
+def test_by_how_much_and_to_what_are_parts_of_a_change(text: str, change: str) -> None:
+    (value,) = values(text)
+    assert value.part("change") == change
+    assert not (change == "to" and value.part("bound")), "no limit"
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("1h30", "3/2"),
+        ("1 h 30", "3/2"),
+        ("1:30 h", "3/2"),
+        ("1 Std. 30 Min.", "3/2"),
+        ("2 hours", "2"),
+        ("à 1h30", None),
+        ("1h75", "1"),
+    ],
+)
+def test_hours_and_minutes_are_a_duration_where_one_is_asked_for(text: str, hours: str | None) -> None:
+    first = read_values(text, asked="duration").values[0]
+    assert (first.kind == "duration") == (hours is not None)
+    if hours is not None:
+        assert isinstance(first.key, Quantity)
+        assert first.key.value == Fraction(hours)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("1.000 visitors", 1),
+        ("1.000 visitors in June, 2.500,50 in all", 1000),
+        ("1.000 visitors, in all 1.250.000", 1000),
+        ("1.000 visitors in 2,5 hours", 1000),
+        ("1.000 visitors, in all 1,250,000", 1),
+        ("1.000 from 192.168.100.200", 1),
+    ],
+)
+def test_other_numbers_of_a_text_show_how_it_writes_thousands(text: str, amount: int) -> None:
+    key = values(text)[0].key
+    assert isinstance(key, Quantity)
+    assert key.value == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("Take 2 tablets a day.", "2 tablets a day"),
+        ("It is for at least 18 years.", "at least 18 years"),
+        ("It costs 5 euros.", None),
+        ("It rose by about 5 % then.", "rose by about 5 %"),
+        ("It takes from 3 to 5 days.", "from 3 to 5 days"),
+        ("It opened on 4 May 1931 by the mayor.", None),
+        ("4 Mayıs'a kadar", "4 Mayıs'a kadar"),
+    ],
+)
+def test_the_whole_of_a_value_has_all_that_qualifies_it(text: str, whole: str | None) -> None:
+    for value in values(text):
+        assert (value.whole and text[slice(*value.whole)]) == whole
+
+
+def test_rates_and_years_have_one_name() -> None:
+    assert [value.part("rate") for value in values("4 % per annum, 5 euros pro Quartal")] == ["year", "3 month"]
+    assert [value.unit for value in values("三年")] == ["year"]
+
+
+def test_a_price_before_another_number_is_read() -> None:
+    assert [value.key.value for value in read_values("15 euros 3 things", alone=True).values] == [15, 3]  # type: ignore[union-attr]

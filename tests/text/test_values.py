@@ -13,6 +13,7 @@ from unpoison.text.values import (
     answers_kind,
     compare,
     compare_all,
+    completed,
     find_value,
     one_of_each,
     question_coverage,
@@ -100,7 +101,7 @@ def test_the_value_beside_the_question_s_words_is_found():
 @pytest.mark.parametrize(
     ("question", "text", "value"),
     [
-        ("Wann liegt das Blutbild vor?", "Das Blutbild liegt nach 25 Minuten vor.", "25 Minuten"),
+        ("Wann liegt das Blutbild vor?", "Das Blutbild liegt nach 25 Minuten vor.", "nach 25 Minuten"),
         ("Wie hoch ist ein Anteil?", "§ 3 Ein Anteil beträgt 250 Euro. Der Rat hat fünf Mitglieder.", "250 Euro"),
         ("What is the minimum Android version of App 5.2?", "App 5.2: the minimum Android version is 11.", "11"),
         ("Wer ist für Hygiene verantwortlich?", "SOP HY-02. Verantwortlich: Dr. Miriam Ahlbeck, Hygiene.",
@@ -235,3 +236,24 @@ def test_dollars_of_two_countries_are_two_currencies() -> None:
     """Their units are no measures, and still are part of the sum."""
     assert agree("40 US dollars", "40 Australian dollars", "money") == "risky"
     assert agree("40 Canadian dollars", "40 Canadian dollars", "money") == "equal"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence", "whole"),
+    [
+        ("2", "Adults take 2 tablets a day.", "2 tablets a day"),
+        ("2", "See chapter 12: take 2 tablets a day.", "2 tablets a day"),
+        ("21 years", "Drivers must be at least 21 years old.", "at least 21 years"),
+        ("45 minutes", "La visite dure 1 heure et 45 minutes.", "1 heure et 45 minutes"),
+        ("Lyon", "The tower stands in Lyon.", "Lyon"),
+        ("5", "nothing", "5"),
+        ("", "5 days", ""),
+    ],
+)
+def test_an_answer_is_completed_with_what_belongs_to_its_values(answer: str, sentence: str, whole: str) -> None:
+    assert completed(answer, sentence) == whole
+
+
+def test_a_question_for_a_time_asks_for_no_sum_or_duration_that_it_mentions() -> None:
+    assert wanted("When is the fee due?").kind == wanted("Wann endet die Frist?").kind == "date"
+    assert agree("el 15 de abril", "15/04", "date", "¿Cuándo termina el plazo?") == "equal"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from unpoison.text.alignment import Region
 from unpoison.text.questions import AnswerType, ParsedQuestion
-from unpoison.text.sentences import STOP_WORDS, Sentence, stem
+from unpoison.text.sentences import STOP_WORDS, Sentence
 from unpoison.text.tokens import word_list, word_set
+from unpoison.text.units import Quantity
+from unpoison.text.value_reader import read_values
 
 __all__ = ["AnswerSpan", "spans"]
 
@@ -28,13 +30,9 @@ class AnswerSpan:
 
 _MONTHS = word_list("months")
 _WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
-_ERAS = word_set("bc bce ad ce")
-_NUMBERS = word_list("numbers")
-_UNITS = frozenset(map(stem, word_list("units")))
 _CONNECTORS = word_set("of de la le van von der den del di da bin al")
 _LOCATIVES = word_set("in at from near to on of within outside inside across around")
-_DATE = re.compile(r"1\d{3}s?|20\d{2}s?")
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
 _DEMONYM = re.compile(r"(?:[A-Z]\w*(?:ish|ese|ian|ican|ean)|French|Dutch|German|Greek)")
 
 
@@ -63,64 +61,39 @@ def spans(sentence: Sentence, question: ParsedQuestion) -> list[AnswerSpan]:
     return kept
 
 
-def _runs(size: int, belongs: Callable[[int], bool]) -> Iterator[tuple[int, int]]:
-    """Maximal runs of positions below `size` with the property, the end exclusive."""
-    for inside, run in groupby(range(size), key=belongs):
-        if inside:
-            start, *more = run
-            yield start, start + 1 + len(more)
-
-
 def _dates(sentence: Sentence) -> Iterator[AnswerSpan]:
-    """Maximal runs of date words; years fit best, single weekdays least."""
-    lowered = [word.lower() for word in sentence.words]
-    for start, end in _runs(len(lowered), lambda i: _is_date_word(lowered, i)):
-        run = lowered[start:end]
-        if any(_DATE.fullmatch(word) for word in run) or run[-1] in {"century", *_ERAS}:
-            yield AnswerSpan(start, end, 1.0)
-        elif any(word in _MONTHS for word in run) and (len(run) > 1 or run[0] not in ("may", "march")):
-            yield AnswerSpan(start, end, 0.9)
-        elif any(word in _WEEKDAYS for word in run):
-            yield AnswerSpan(start, end, 0.5)
-
-
-def _is_date_word(lowered: list[str], position: int) -> bool:
-    """Whether a word can be part of a date."""
-    word = lowered[position]
-    if word in _MONTHS or word in _WEEKDAYS or _DATE.fullmatch(word):
-        return True
-    near = lowered[max(0, position - 1) : position] + lowered[position + 1 : position + 2]
-    if word in {"century", *_ERAS}:
-        return any(n[:1].isdigit() or n == "century" for n in near)
-    if word.isdigit() and any(n in _ERAS for n in near):
-        return True
-    if (word.isdigit() and len(word) <= 2) or _ORDINAL.fullmatch(word):
-        return any(n in _MONTHS or n == "century" for n in near)
-    return False
+    """Dates; those with a year, an era or a century fit best, weekdays alone least."""
+    for value in read_values(sentence.text, asked="date", years=True).values:
+        if value.part("era"):
+            yield _placed(sentence, value.whole or (value.start, value.end), 1.0)
+        elif value.unit == "century" or (value.kind == "date" and value.key[0] is not None):
+            yield _placed(sentence, (value.start, value.end), 1.0)
+        elif value.kind in ("date", "weekday") and sentence.text[value.start : value.end].lower() not in (
+            "may",
+            "march",
+        ):
+            yield _placed(sentence, (value.start, value.end), 0.9 if value.kind == "date" else 0.5)
 
 
 def _numbers(sentence: Sentence, head: frozenset[str]) -> Iterator[AnswerSpan]:
     """Numbers with their unit; the fit is best if they count the noun asked for, and low for lone years and "one"."""
-    words, stems = sentence.words, sentence.stems
-    for start, end in _runs(len(words), lambda i: _numeric(words[i])):
-        alone = end - start == 1
-        year = alone and _DATE.fullmatch(words[start]) is not None
-        article = alone and words[start].lower() in ("one", "second", "first", "third")
-        counts = bool(head & set(stems[end : end + 3]))
-        unit = end < len(words) and stems[end] in _UNITS
-        money = sentence.text[max(0, sentence.starts[start] - 1)] in "$£€¥"
-        fit = 1.0 if counts or money else 0.7 if unit or words[end - 1].endswith("%") else 0.4
-        if not counts and not money and (year or article):
-            fit = 0.1
-        yield AnswerSpan(start, end + 1 if unit else end, fit)
+    for value in read_values(sentence.text).values:
+        if not isinstance(value.key, Quantity):
+            continue
+        span = _placed(sentence, (value.start, value.end), 0.7 if value.key.kind else 0.4)
+        written = sentence.span(span.start, span.end).lower()
+        if value.kind == "money" or head & set(sentence.stems[span.start : span.end + 3]):
+            span = replace(span, fit=1.0)
+        elif _YEAR.fullmatch(written) or written in ("one", "second", "first", "third"):
+            span = replace(span, fit=0.1)
+        yield span
 
 
-def _numeric(word: str) -> bool:
-    """Whether a word is a number in digits or letters, but not an ordinal in digits."""
-    lowered = word.lower()
-    if lowered[0].isdigit():
-        return not _ORDINAL.fullmatch(lowered)
-    return all(part in _NUMBERS for part in lowered.split("-"))
+def _placed(sentence: Sentence, region: Region, fit: float) -> AnswerSpan:
+    """The words of a region of a sentence."""
+    words = list(zip(sentence.starts, sentence.words))
+    start = next((i for i, (at, word) in enumerate(words) if at + len(word) > region[0]), len(words) - 1)
+    return AnswerSpan(start, max(start + 1, sum(at < region[1] for at, _ in words)), fit)
 
 
 def _names(sentence: Sentence, kind: AnswerType) -> Iterator[AnswerSpan]:

@@ -11,10 +11,11 @@ from unpoison.core.answers import Reply
 from unpoison.injections import THRESHOLD, detect
 from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task
+from unpoison.text.answers import affirms
+from unpoison.text.languages import other_language, table
 from unpoison.text.questions import ParsedQuestion, read_question
 from unpoison.text.replies import informative
 from unpoison.text.sentences import STOP_WORDS, Sentence, split
-from unpoison.text.tokens import word_list
 
 __all__ = ["ABSTENTION", "ExtractiveReader", "has_injection"]
 
@@ -52,7 +53,7 @@ class ExtractiveReader:
 
     The tasks of a prompt:
 
-    - "answer", "decide": the best supported sentence, cut to the requested length; "Yes" or "No" to such questions.
+    - "answer", "decide": the best supported sentence, cut to the requested length; yes or no to such questions.
     - "atomic": the bare answer if it fits the expected type well, so that passages that agree give equal texts; else
       the sentence. Abstains if the passage has at most a third of the question's words, or no date or number although
       one is asked for.
@@ -134,7 +135,7 @@ def _free(prompt: Prompt) -> str | None:
 def _statement(finding: SpanAnswer, prompt: Prompt) -> str:
     """The sentence of an answer, cut around it to the requested length; yes and no stay bare."""
     sentence, longest = finding.sentence, max(1, prompt.max_tokens // TOKENS_PER_WORD)
-    if finding.answer in ("Yes", "No"):
+    if read_question(prompt.question).kind == "polar":
         return finding.answer
     if len(sentence.words) <= longest:
         return sentence.text
@@ -170,7 +171,6 @@ MAX_CANDIDATES = 48
 """Number of best candidates that are compared in pairs."""
 
 _COPULAS = frozenset(("is", "was", "are", "were"))
-_NEGATIONS = word_list("negations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def read(question: ParsedQuestion, passages: Sequence[str]) -> list[SpanAnswer]:
     """
     ranked = score_sentences(question, passages)
     if question.kind == "polar":
-        return _polar(ranked)
+        return _polar(ranked, question)
     candidates: dict[tuple[str, int], SpanAnswer] = {}
     for scored in ranked:
         for sentence in scored[:SENTENCES_PER_PASSAGE]:
@@ -374,13 +374,14 @@ def _sentence_answer(answer: str, scored: Scored, *, sure: bool) -> SpanAnswer:
     return SpanAnswer(answer, scored.sentence, 0, length, scored.passage, scored.relevance, 0.0, sure, scored.score)
 
 
-def _polar(ranked: Sequence[Sequence[Scored]]) -> list[SpanAnswer]:
+def _polar(ranked: Sequence[Sequence[Scored]], question: ParsedQuestion) -> list[SpanAnswer]:
     """Yes or no, by the polarity of every passage's best sentence, weighted by its squared score."""
     firsts = sorted((scored[0] for scored in ranked if scored), key=lambda first: -first.score)
-    denied = {first.passage: any(s in _NEGATIONS for s in first.sentence.stems) for first in firsts}
+    denied = {f.passage: not affirms([word.lower() for word in f.sentence.words], question) for f in firsts}
     balance = sum(
         (-1 if denied[first.passage] else 1) * (1 - 0.5 * first.passage / len(ranked)) * first.score**2
         for first in firsts
     )
     agreeing = [first for first in firsts if denied[first.passage] == (balance < 0)]
-    return [_sentence_answer("No" if balance < 0 else "Yes", first, sure=True) for first in agreeing]
+    yes, no = table("replies").get(other_language(question.text), "Yes, No").split(", ")
+    return [_sentence_answer(no if balance < 0 else yes, first, sure=True) for first in agreeing]

@@ -71,8 +71,8 @@ class ParsedAnswer:
 
 
 _LEAD = re.compile(
-    r"^(?:(?:(?:the|an?|my) )?(?:(?:correct |final )?answer(?: is|:)|it (?:is|was)|they (?:are|were)|in|on|by"
-    r"|at(?! (?:least|most)))\s+)+", re.IGNORECASE
+    r"^(?:(?:(?:the|an?|my) )?(?:(?:correct |final )?answer(?: is|:)|it (?:is|was)|they (?:are|were)|in|on"
+    r"|by(?! [\d$€£])|at(?! (?:least|most)))\s+)+", re.IGNORECASE
 )  # fmt: skip
 _CONTRAST = re.compile(r"(?:[,;(]\s?(?:and |but )?not|\brather than|\binstead of|\bas opposed to)\s", re.IGNORECASE)
 _NUMBER_SIGN = re.compile(r"\bNo\.\s?(?=[0-9])", re.IGNORECASE)
@@ -111,7 +111,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     kind = wanted(expected.text).kind
     reading = read_values(
         said,
-        date="date" in (kind, expected.kind),
+        asked="date" if expected.kind == "date" else kind,
         years="number" not in (kind, expected.kind),
         alone=True,
         dots=has_decimal_comma(expected.text) or has_decimal_comma(text),
@@ -276,19 +276,9 @@ def _quantity(answer: ParsedAnswer, expected: ParsedQuestion, question: str) -> 
     parts = []
     for value in sorted(answer.values, key=lambda value: value.kind == "number"):
         key = value.key
-        written = _count(key, expected, named) if isinstance(key, Quantity) else _plain_key(value)
+        written = _count(key, expected, named) if isinstance(key, Quantity) else f"{value.kind} {key}"
         parts.append(" ".join([written, *(f"{name}:{part}" for name, part in sorted(value.parts))]))
     return " ".join([*sorted(answer.bounds), *parts])
-
-
-def _plain_key(value: Value) -> str:
-    """Such as 2010-05-04, --05-04 or 2010; for other kinds, the key."""
-    if value.kind != "date" or not isinstance(value.key, tuple):
-        return f"{value.kind} {'-'.join(map(str, value.key)) if isinstance(value.key, tuple) else value.key}"
-    year, month, day = value.key[:3]
-    written = "-" if year is None else f"{year:04d}"
-    written += "" if month is None else f"-{month:02d}"
-    return written + ("" if day is None else f"-{day:02d}" if month else f"--{day:02d}")
 
 
 def _count(count: Quantity, expected: ParsedQuestion, named: str) -> str:

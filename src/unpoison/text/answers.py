@@ -14,14 +14,14 @@ from typing import NamedTuple, TypeAlias
 from rapidfuzz.distance import Levenshtein
 
 from unpoison.text.answer_forms import MAX_ANSWER_CHARS, ParsedAnswer, denying, read_answer
-from unpoison.text.languages import fold, other_language, phrases
+from unpoison.text.languages import fold, other_language, phrases, pieces
 from unpoison.text.questions import ParsedQuestion, read_question, wanted
 from unpoison.text.tokens import word_list, word_set
 from unpoison.text.values import Verdict, agree, compare_all, one_of_each, several
 
 __all__ = [
-    "COMPATIBLE", "LIKELY", "RIVAL", "SAME", "Related", "Relation", "goes_with", "group_equivalent", "relation",
-    "relation_by_value",
+    "COMPATIBLE", "LIKELY", "RIVAL", "SAME", "Related", "Relation", "affirms", "goes_with", "group_equivalent",
+    "relation", "relation_by_value",
 ]  # fmt: skip
 
 CLOSE = 0.88
@@ -138,31 +138,55 @@ def _contrasts(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> 
     return None
 
 
+_LACKING = word_set("without ohne sans sin senza sem zonder bez без")
+"""Words that deny a thing and not a statement: "parking is allowed without a card"."""
+
 SIDES_APART = 3
 """Maximum stems that only one of two answers has, for a pair of opposites to make them rivals."""
 
 
 def _opposites(first: ParsedAnswer, second: ParsedAnswer, _: ParsedQuestion) -> Relation | None:
     """Of two alike, one has a word of one side ("before meals"), the other of the other; with both, one says none."""
-    (mine, said), (theirs, also) = _sides(first), _sides(second)
+    (mine, said), (theirs, also) = _sides(first.words), _sides(second.words)
     if len(first.stems ^ second.stems) > max(SIDES_APART, said + also):
         return None
     matters = [name for name in mine.keys() & theirs.keys() if len(mine[name]) == len(theirs[name]) == 1]
     return RIVAL if any(mine[name] != theirs[name] for name in matters) else None
 
 
-def _sides(answer: ParsedAnswer) -> tuple[dict[str, set[str]], int]:
-    """The matters of which an answer names a side, with the sides, and the number of words that name them."""
-    words = [*map(fold, answer.words), *[""] * 8]
-    found = [(phrase, at) for at in range(len(answer.words)) if (phrase := phrases("opposites").at(words, at))]
+def _sides(said: Sequence[str]) -> tuple[dict[str, set[str]], int]:
+    """The matters of which words name a side, with the sides, and the number of words that name them."""
+    words = [*map(fold, said), *[""] * 8]
+    found = [(phrase, at) for at in range(len(said)) if (phrase := phrases("opposites").at(words, at))]
     sides: dict[str, set[str]] = {}
     for ((matter, side), _), _ in found:
         sides.setdefault(matter, set()).add(side)
     return sides, sum(end - at for (_, end), at in found)
 
 
+def affirms(words: Sequence[str], question: ParsedQuestion) -> bool:
+    """Whether a statement that is about a question for yes or no affirms: it neither denies nor names the other side.
+
+    Args:
+        words: The words of the statement, in lower case.
+        question: "May I smoke?" asks whether it is allowed, so that "forbidden" denies, and "not forbidden" affirms.
+    """
+    language = other_language(question.text) or other_language(" ".join(words))
+    denied = any(word in denying(language) - _LACKING or word.endswith("n't") for word in words)
+    asked, said = (
+        {"rule": {"allowed"}} | _sides([piece.text for piece in pieces(fold(question.text))])[0],
+        _sides(words)[0],
+    )
+    turned = (asked[name].isdisjoint(said[name]) for name in asked.keys() & said.keys())
+    return denied == any(turned)
+
+
 def _verdicts(first: ParsedAnswer, second: ParsedAnswer, expected: ParsedQuestion) -> Relation | None:
-    """Yes and no."""
+    """Yes and no, also against a statement about the question."""
+    if expected.kind == "polar":
+        for bare, other in ((first, second), (second, first)):
+            if bare.bare and other.yes is None and other.content:
+                return PARTIAL if affirms(other.words, expected) == bare.yes else RIVAL
     if first.yes is None or second.yes is None:
         return None
     if first.yes != second.yes:

@@ -19,6 +19,7 @@ from unpoison.text.decoding import decode_text
 from unpoison.text.homoglyphs import one_script
 from unpoison.text.invisible import blanks, compose_nfkc, hidden_words, invisible, strip_marks
 from unpoison.text.markup import entities, strip_comments, tags, unmarkable
+from unpoison.utils.assets import read_data
 
 __all__ = [
     "MARK", "MAX_TEXT_CHARS", "Canonical", "Hidden", "canonical", "canonical_lines", "redact_text", "redact_with_trace",
@@ -31,10 +32,7 @@ MAX_TEXT_CHARS = 1_000_000
 ROUNDS = 8
 """Maximum rounds for nested encodings; after them, the signs of tags and entities are removed."""
 
-PLAIN_CHARACTERS = (
-    r"!-%'-;=-~\u00a1-\u00a7\u00ab\u00b0-\u00b3\u00b7\u00b9\u00bb-\u0131\u0134-\u013e\u0141-\u0148\u014a-\u017e"
-    r"\u2013\u2014\u2018-\u201e\u2022\u2026"
-)
+PLAIN_CHARACTERS = read_data("characters.json")["plain"]
 TIDY = re.compile(rf"[{PLAIN_CHARACTERS}]++(?:[ \n][{PLAIN_CHARACTERS}]++)*+")
 """Most texts: Latin letters and usual marks, single white space, neither tags nor entities."""
 

@@ -17,7 +17,7 @@ from typing import Any
 from unpoison.text.alignment import UNTRACED, Edits
 from unpoison.text.files import file_of, octets_of, readings_of
 from unpoison.text.invisible import MESSAGE
-from unpoison.text.tokens import ENGLISH_318
+from unpoison.text.tokens import ENGLISH_318, word_list
 
 __all__ = ["CODES", "decode_text", "of_codes", "spelled"]
 
@@ -101,10 +101,7 @@ MIN_FUNCTION_WORDS, MORE = 2, 4
 """Minimum distinct function words of a decoded line, and where many ciphers are tried."""
 
 FUNCTION = frozenset(word for word in ENGLISH_318 if len(word) > 1)
-PLAINLY = re.compile(
-    r"(?<![^\W_])(?:the|of|and|to|in|is|are|was|for|that|with|you|de|la|que|der|die|und|le|les)(?![^\W_])",
-    re.IGNORECASE,
-)
+PLAINLY = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(word_list('plainly')))})(?![^\W_])", re.IGNORECASE)
 """Frequent words; a line with one of them is not encoded, and most lines have one."""
 
 

@@ -11,6 +11,7 @@ from operator import ne
 
 from unpoison.text.alignment import UNTRACED, Edits
 from unpoison.text.tokens import word_list
+from unpoison.utils.assets import read_data
 
 __all__ = ["one_script"]
 
@@ -20,10 +21,8 @@ TWINS = word_list("twins")
 NEAR = word_list("near_twins")
 """Letters that resemble these in the middle of a Latin word, without being identical."""
 
-STRANGE = (
-    r"\u0370-\u03ff\u0400-\u0481\u048a-\u052f\ua640-\ua66e\ua680-\ua69d\u1c80-\u1c8a\u0531-\u0587\u10a0-\u10ff\u13a0-\u13fd"
-    r"\uab70-\uabbf\u1401-\u166c\u166f-\u167f\u2c80-\u2cf3\ua4d0-\ua4f7\U00010400-\U0001044f"
-)
+_RANGES = read_data("characters.json")
+STRANGE = _RANGES["strange"]
 PHONETIC = r"\u0250-\u02af\u1d00-\u1d2b\ua730\ua731"
 LATIN = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
 
@@ -31,10 +30,7 @@ STRICT = {ord(pair[0]): pair[1] for pair in TWINS}
 STRICT[ord("І")] = STRICT[ord("Ӏ")] = "I"
 STRICT[ord("г")] = "r"
 LOOSE = {**{ord(pair[0]): pair[1] for pair in NEAR}, **STRICT}
-BACK = {
-    "Cyrillic": dict(zip(map(ord, "aceopxyABCEHKMOPTX"), "асеорхуАВСЕНКМОРТХ")),
-    "Greek": dict(zip(map(ord, "oABEHIKMNOPTXYZ"), "οΑΒΕΗΙΚΜΝΟΡΤΧΥΖ")),
-}
+BACK = {name: dict(zip(map(ord, latin), letters)) for name, (latin, letters) in _RANGES["twins"].items()}
 
 FOREIGN = re.compile(rf"[{STRANGE}{PHONETIC}]")
 ANY_LATIN = re.compile(rf"[{LATIN}]")

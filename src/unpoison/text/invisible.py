@@ -8,6 +8,7 @@ from functools import cache
 from unicodedata import category, is_normalized, normalize
 
 from unpoison.text.alignment import UNTRACED, Change, Edits
+from unpoison.utils.assets import read_data
 
 __all__ = ["MESSAGE", "blanks", "compose_nfkc", "hidden_words", "invisible", "recompose", "strip_marks"]
 
@@ -47,27 +48,22 @@ def _char_class(points: Iterable[int]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
+_RANGES = read_data("characters.json")
+"""Ranges of characters, as regular expressions write them."""
+
 BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 BLANK = re.compile(rf"(?:(?![{BREAKS}])[\s\u2800])+")
 BREAK = re.compile(rf" ?[{BREAKS}][{BREAKS} ]*")
 SINGLE = re.compile(r" ?(?:[^\s\u2800]++[ \n])*+[^\s\u2800]*+")
 """Words with one space or one line break between them."""
 
-IGNORED = (
-    r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # control characters that are no white space
-    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
-    r"\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # no characters at all
-)
-"""Unicode's default-ignorable code points, control characters, annotation marks and noncharacters; without the tag
-characters, which `hidden_words` reads."""
+IGNORED = _RANGES["ignored"]
+"""Unicode's default-ignorable code points, control characters, annotation marks and noncharacters; without white space
+and the tag characters, which `hidden_words` reads."""
 
 PICTURE = r"\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 ARABIC = r"\u0620-\u06ff\u0750-\u077f\u0870-\u08ff"
-JOINING = (
-    r"\u0620\u0626\u0628\u062a-\u062e\u0633-\u063f\u0641-\u0647\u0649\u064a\u066e\u066f\u0678-\u0687\u069a-\u06bf"
-    r"\u06c1\u06c2\u06cc\u06ce\u06d0\u06d1\u06fa-\u06fc\u0750-\u0758\u075c-\u076a"
-)
+JOINING = _RANGES["joining"]
 VIRAMA = r"\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca"
 
 MEANINGFUL = (
@@ -85,10 +81,7 @@ STRAY = re.compile(UNSEEN)
 ANY_UNSEEN = re.compile(rf"[{CHOICE}{IGNORED}]")
 """The characters of `STRAY`, for a faster search."""
 INSIDE = re.compile(rf"(?<=[^\W_]){UNSEEN}(?=[^\W_])")
-UNSPACED = (
-    r"\u0e00-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3131-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-    r"\U00020000-\U0003ffff"
-)
+UNSPACED = _RANGES["unspaced"]
 SPACELESS = re.compile(rf"[{UNSPACED}]")
 BETWEEN = re.compile(rf"(?<=[^\W_{UNSPACED}]){UNSEEN}(?=[^\W_{UNSPACED}])")
 """Inside words, except next to a script without spaces, where they mark possible line breaks."""
@@ -110,11 +103,7 @@ MIN_WORDS = 5
 
 MESSAGE = re.compile(rf"(?<![^\W_])[^\W\d_]++(?:[ ,'\u2019-]{{1,2}}+[^\W_]++){{{MIN_WORDS - 1},}}+")
 
-KEPT_FORMS = (
-    r"\u00a8\u00af\u00b2-\u00b4\u00b8\u00b9\u00bc-\u00be\u02d8-\u02dd\u037a\u0384\u0385\u1fbd-\u1fc1\u1fcd-\u1fcf"
-    r"\u1fdd-\u1fdf\u1fed-\u1fef\u1ffd\u1ffe\u2017\u2026\u203e\u2070\u2074-\u207e\u2080-\u208e\u2120"
-    r"\u2122\u2150-\u215f\u2189\u2460-\u249b\u24ea-\u24ff\u3131-\u3163\u3165-\u318e\u0e33\u0eb3\ufdf0-\ufdfd"
-)
+KEPT_FORMS = _RANGES["kept_forms"]
 """Characters whose meaning or look NFKC would change: superscript digits (ten squared is not 102), fractions, circled
 numbers, free-standing accents, the ellipsis, trade marks, single Korean letters, the Thai and Lao vowel am, Arabic
 words in one character."""
@@ -123,11 +112,7 @@ WIDE_MARKS = r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff5e"
 EAST = r"\u2e80-\u30ff\u3131-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uff66-\uff9d"
 KEPT = re.compile(rf"([{KEPT_FORMS}]+|(?<=[{EAST}])[{WIDE_MARKS}]+|(?<![{WIDE_MARKS}])[{WIDE_MARKS}]++(?=[{EAST}]))")
 
-STYLED = re.compile(
-    r"[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u1d2c-\u1d2e\u1d30-\u1d3a\u1d3c-\u1d4d\u2071\u207f\u2090-\u209c\u2102"
-    r"\u210a-\u2113\u2115\u2119-\u211d\u2124\u2128-\u212d\u212f-\u2131\u2133-\u2134\u249c-\u24e9"
-    r"\U0001d400-\U0001d7ff\U0001f110-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]+"
-)
+STYLED = re.compile(rf"[{_RANGES['styled']}]+")
 """Styled letters and digits: fullwidth, mathematical, circled, squared, superscript."""
 
 BADGES = {first + i: chr(ord("A") + i) for first in (0x1F150, 0x1F170) for i in range(26)}
@@ -136,27 +121,17 @@ BADGES = {first + i: chr(ord("A") + i) for first in (0x1F150, 0x1F170) for i in 
 BADGE = r"[\U0001f150-\U0001f169\U0001f170-\U0001f189]"
 BADGE_RUN = re.compile(rf"{BADGE}{{2,}}|(?<=[A-Za-z]){BADGE}|{BADGE}(?=[A-Za-z])")
 
-LETTERS = (
-    r"A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0370-\u0373\u0376-\u03ff\u0400-\u0481\u048a-\u052f"
-    r"\u1d00-\u1dbf\u1e00-\u1fff\u2c60-\u2c7f\ua722-\ua7ff"
-)
+LETTERS = _RANGES["letters"]
 """Latin, Greek and Cyrillic."""
 
-OPEN = "\u0254\u0186\u025b\u0190\u0259\u018f\u026a\u028a\u028b\u0268\u0289" + "".join(
-    c for c in map(chr, range(0xC0, 0x250)) if normalize("NFD", c)[0] in "aeiouyAEIOUY" and len(normalize("NFD", c)) > 1
-)
-OPEN += "".join(c for c in map(chr, range(0x1EA0, 0x1EFA)) if normalize("NFD", c)[0] in "aeiouyAEIOUY")
+OPEN = _RANGES["open_vowels"]
 TONES = r"\u0300\u0301\u0302\u0303\u0304\u0308\u030c"
 FORMULA = r"\u0300-\u030c\u20d7"
 
 SHARED = r"\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20e2\u20e4-\u20f0\ufe20-\ufe2f"
 """Marks that belong to no single script."""
 
-OTHER = (
-    r"\s!-@\[-`{-~"
-    r"\u0590-\u06ff\u0750-\u077f\u08a0-\u08ff\u0900-\u109f\u10d0-\u11ff\u1780-\u17ff\u3040-\u30ff\u3131-\u318e"
-    r"\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-)
+OTHER = _RANGES["other"]
 """Scripts, digits and marks on which these marks have no meaning."""
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from functools import cache
+from fractions import Fraction
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from unpoison.text.tokens import word_list
 from unpoison.utils.assets import read_data
 
 __all__ = [
-    "FUNCTION_WORDS", "HAN", "LANGUAGES", "duration_unit", "fold", "has_decimal_comma", "is_mixed", "mentions",
-    "other_language", "phrases", "pieces", "table",
+    "FUNCTION_WORDS", "HAN", "LANGUAGES", "MAX_NUMBER_CHARS", "duration_unit", "fold", "has_decimal_comma", "is_mixed",
+    "mentions", "other_language", "phrases", "pieces", "table", "word_value",
 ]  # fmt: skip
 
 MAX_CHARS = 4000
@@ -50,13 +51,7 @@ QUOTED = re.compile(
 
 LATIN = re.compile("[A-Za-zªº\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
 
-SCRIPTS = {
-    "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"),
-    "ja": re.compile("[\u3040-\u30ff]+"),
-    "ko": re.compile("[\u1100-\u11ff\uac00-\ud7af]+"),
-    "und-Cyrl": re.compile("[\u0400-\u052f]+"),
-    "und-Arab": re.compile("[\u0600-\u06ff\u0750-\u077f]+"),
-}
+SCRIPTS = {name: re.compile(f"[{letters}]+") for name, letters in read_data("characters.json")["scripts"].items()}
 
 FOREIGN = re.compile("[\u0370-\u1dff\u3040-\u318f\u3400-\u9fff\uac00-\ud7af]{2,}")
 """Letters of another script, with their marks; a single one belongs to a formula."""
@@ -275,3 +270,37 @@ def duration_unit(word: str) -> str:
     """The unit of time that a word of any of the languages names; "" if none."""
     name = phrases("units").get(fold(word))
     return name if name in TIMES else ""
+
+
+MAX_NUMBER_CHARS = 60
+"""Characters of the longest word that is read as a number."""
+
+
+def word_value(word: str) -> tuple[int, ...]:
+    """The values of the number words that a word is made of ("zweihundertfünfzig"); empty if it is none."""
+    return _word_value(word) if len(word) <= MAX_NUMBER_CHARS else ()
+
+
+@lru_cache(maxsize=4096)
+def _word_value(word: str) -> tuple[int, ...]:
+    simple = phrases("numbers").get(word)
+    if simple is not None:
+        return (int(simple),)
+    if len(word) < 6 or not word.isalpha():
+        return ()
+    morphemes = _morphemes()
+    whole, one = morphemes
+    return tuple(_morpheme_values()[part] for part in one.findall(word)) if whole.fullmatch(word) else ()
+
+
+@cache
+def _morpheme_values() -> dict[str, int]:
+    known = phrases("numbers").single_words() | phrases("scales").single_words()
+    values = {word: int(Fraction(value)) for word, value in known.items() if len(word) > 2 and word.isalpha()}
+    return values | {"ein": 1, "een": 1, "uno": 1, "un": 1}
+
+
+@cache
+def _morphemes() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    any_of = "|".join(sorted(_morpheme_values(), key=len, reverse=True))
+    return re.compile(rf"(?:{any_of})(?:(?:und|en|y)?(?:{any_of}))+"), re.compile(rf"({any_of})(?:und|en|y)?")

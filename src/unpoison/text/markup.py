@@ -34,9 +34,7 @@ TAG = re.compile(
 ATTRIBUTES = re.compile(
     r"(?:[\s/]*+(?:"
     r"""[a-z_:@*#(\[][\w:.()\[\]*@-]*+\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>]++)|[a-z]++(?:-[a-z0-9]++)++|"""
-    r"(?:allowfullscreen|async|autofocus|autoplay|checked|compact|controls|default|defer|disabled|download|hidden|inert"
-    r"|ismap|itemscope|loop|multiple|muted|nomodule|noshade|novalidate|nowrap|open|playsinline|readonly|required"
-    r"|reversed|selected)(?![\w-])))*+[\s/]*+",
+    rf"(?:{'|'.join(sorted(word_list('bare_attributes')))})(?![\w-])))*+[\s/]*+",
     re.IGNORECASE,
 )
 """Well-formed attributes: with a value, or HTML's own without one. `<b and c>` has others: it is a comparison."""

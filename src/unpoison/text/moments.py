@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple, TypeAlias
+from fractions import Fraction
+from typing import Any, NamedTuple, Self
 
-from unpoison.text.languages import phrases
+from unpoison.text.languages import phrases, word_value
 from unpoison.text.questions import Kind
 from unpoison.text.tokens import word_set
-from unpoison.text.units import CURRENCIES, Numbers, Quantity, unit_name, word_value
+from unpoison.text.units import CURRENCIES, Qualifier, Quantity, Units, to_count, unit_name
 
-__all__ = ["HALVES", "Moments", "Qualifier", "Value"]
-
-Qualifier: TypeAlias = tuple[str, str]
-"""A dimension and its value, such as ("bound", "least")."""
+__all__ = ["HALVES", "Moments", "Value"]
 
 
 class Value(NamedTuple):
@@ -24,6 +22,7 @@ class Value(NamedTuple):
         start, end: Its position.
         key: Its normalised value: a `Quantity`, (year, month, day), (minutes,), or its characters.
         parts: What qualifies it, by dimension.
+        whole: The position of the value and of all that qualifies it; None without parts.
     """
 
     kind: Kind
@@ -31,6 +30,7 @@ class Value(NamedTuple):
     end: int
     key: Quantity | tuple[int | None, ...] | str
     parts: frozenset[Qualifier] = frozenset()
+    whole: tuple[int, int] | None = None
 
     @property
     def unit(self) -> str:
@@ -41,6 +41,11 @@ class Value(NamedTuple):
         """What it has of a dimension; "" for nothing."""
         return next((value for name, value in self.parts if name == dimension), "")
 
+    def reaching(self, start: int, end: int) -> Self:
+        """The value, whose whole contains this region."""
+        first, last = self.whole or (self.start, self.end)
+        return self._replace(whole=(min(first, start), max(last, end)))
+
 
 _OF = word_set("of de del of, . , den er º ° o st nd rd th te")
 _BEFORE_MONTHS = word_set("in of by until till since before after early late mid through during to from im en w")
@@ -50,20 +55,20 @@ _MINUTES = re.compile(r"[0-5]\d")
 HALVES = {"am": 0, "morning": 0, "pm": 720, "afternoon": 720, "evening": 720, "night": 720}
 
 
-class Moments(Numbers):
+class Moments(Units):
     """Reads dates and times of day from left to right; each method gives the end of what it has read, or 0.
 
     Args:
         text: Any text.
-        date: Whether a date is asked for, so that the name of a month alone is a date.
+        asked: The kind that is asked for: if "date", the name of a month alone is one; if "duration", "1h30" is one.
         years: Whether four digits alone are a year.
         alone: Whether the text is an answer, whose article ("a week") and hyphenated numbers count.
         dots: Whether "1.250" is a thousand and more.
     """
 
-    def __init__(self, text: str, date: bool, years: bool, alone: bool, dots: bool) -> None:
-        super().__init__(text, dots)
-        self.date, self.years, self.alone = date, years, alone
+    def __init__(self, text: str, asked: str, years: bool, alone: bool, dots: bool) -> None:
+        super().__init__(text, dots, alone)
+        self.date, self.years, self.lasting = asked == "date", years, asked == "duration"
         self.found: list[Value] = []
         self.taken: list[tuple[int, int]] = []
 
@@ -77,11 +82,13 @@ class Moments(Numbers):
         words = self.words
         if (numeric := _numeric_date(words[at], self.dots)) is not None:
             return self._add("date", at, at + 1, *numeric)
+        if self.date and (end := self._short_date(at)):
+            return end
         begun, day = at, None
         number = self.number(at)
         if number and number[0].denominator == 1 and words[number[1]] in ("年", "月") and words[at].isdecimal():
             return self._han_moment(at)
-        if number and number[0].denominator == 1 and 1 <= number[0] <= 31:
+        if number and number[0].denominator == 1 and 1 <= number[0] <= 31 and "." not in words[at]:
             day, at = int(number[0]), number[1]
             while words[at] in _OF and at < number[1] + 3:
                 at += 1
@@ -90,7 +97,7 @@ class Moments(Numbers):
             return self._year(begun)
         named, at = at, month[1]
         at += words[at] == "."
-        if day is None and (number := self.number(at)) and 1 <= number[0] <= 31 and number[0].denominator == 1:
+        if day is None and (number := self.number(at)) and 1 <= number[0] <= 31 and words[at].isalnum():
             day, at = int(number[0]), number[1]
         behind = at
         while words[behind] in (",", *_OF) and behind < at + 2:
@@ -102,6 +109,17 @@ class Moments(Numbers):
         if year is not None:
             _, at = phrases("of_year").at(words, behind + 1) or ("", behind + 1)
         return self._add("date", begun, at, (year, month[0], day))
+
+    def _short_date(self, at: int) -> int:
+        """A date such as 15.04. or 15/04; in English, a day and a month in either order."""
+        words, mark = self.words, self.words[at + 1]
+        parts = words[at].split(".") if mark == "." else [words[at], words[at + 2]] if mark == "/" else []
+        if len(parts) != 2 or not (self.glued(at + 1) and all(p.isdecimal() and len(p) <= 2 for p in parts)):
+            return 0
+        read = _numeric_date(f"{parts[0]}{mark}{parts[1]}{mark}2000", self.dots)
+        return (
+            self._add("date", at, at + 1 + len(parts) - (mark == "."), (None, *read[0][1:]), *read[1:]) if read else 0
+        )
 
     def _han_moment(self, at: int) -> int:
         """A date such as 2026年3月15日, 3月15日 or 2026年."""
@@ -158,6 +176,9 @@ class Moments(Numbers):
         minutes, sign, end = 60 * given + int(time[3] or 0 if time else 0), time[2] if time else None, at + 1
         asked, mark = phrases("clock", "at").before(words, at), phrases("clock").at(words, end)
         marked = "" if mark is None or mark[0] == "at" else str(mark[0])
+        if self.lasting and marked == "hours" and not asked:
+            long = unit_name(words[end]) == "hour" and sign == ":"
+            return self._add("duration", at, end + 1, to_count(Fraction(minutes, 60), "hour")) if long else 0
         if mark is not None and marked:
             end = mark[1]
             unit = "" if words[end + 1] == "分" else unit_name(words[end + 1])

@@ -18,6 +18,7 @@ from rapidfuzz.distance import Levenshtein
 
 from unpoison.text.answers import relation
 from unpoison.text.tokens import ENGLISH_318, READ_WORD
+from unpoison.utils.assets import read_data
 
 __all__ = [
     "BEGINNING", "FoldedText", "Frame", "differ", "differences", "diverge", "near_copies", "split_words", "with_unit",
@@ -48,9 +49,7 @@ SHORT_WORD = 3
 """Maximum letters of a lower-case word that is assumed to be an article or similar, in any language."""
 
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
-_EDGES = (
-    " \t\n\r.,;:!?\"'()[]\u2013\u2014\u2026\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u3001\u3002\uff01\uff0c\uff1f"
-)
+_EDGES = read_data("characters.json")["edges"]
 
 
 class Frame(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-from unpoison.text.languages import HAN, duration_unit
+from unpoison.text.languages import FUNCTION_WORDS, HAN, duration_unit, other_language
 from unpoison.text.sentences import STOP_WORDS, split, stem
 from unpoison.text.tokens import word_list, word_set
 from unpoison.utils.assets import read_data
@@ -55,16 +55,14 @@ class ParsedQuestion:
 _QUESTION_WORDS = word_set("who whom whose when where what which how why")
 _AUXILIARIES = word_list("auxiliaries")
 _QUANTITIES = word_set("many much long old far tall big high deep fast often heavy large wide hot cold")
-_DATE_HEADS = frozenset(map(stem, word_list("date_heads")))
-_NUMBER_HEADS = frozenset(map(stem, word_list("number_heads")))
-_PERSON_HEADS = frozenset(map(stem, word_list("person_heads")))
-_PLACE_HEADS = frozenset(map(stem, word_list("place_heads")))
-
-_NO_ENGLISH = re.compile(
-    r"\W*(?:[Ww]as (?!(?:it|that|what|most|not)\b)(?:[a-zäöüß]+t|sind|wird|kann|muss|darf|soll|kosten)"
-    r"|[Dd]o (?:kiedy|której|kogo|czego|ilu))\b"
-)
-"""Questions in German and Polish whose first word is an English auxiliary: "Was kostet es?", "Do kiedy?"."""
+_NAMED: tuple[AnswerType, ...] = ("date", "number", "person", "place")
+_HEADS = {kind: frozenset(map(stem, word_list(f"{kind}_heads"))) for kind in _NAMED}
+"""Stems of the nouns that name a type of answer."""
+_BY_WORD: dict[str, AnswerType] = {
+    "when": "date",
+    "where": "place",
+    **dict.fromkeys(word_set("who whom whose"), "person"),
+}
 
 
 def read_question(text: str) -> ParsedQuestion:
@@ -77,9 +75,11 @@ def _read(text: str) -> ParsedQuestion:
     sentences = split(text)
     words = [word.lower() for sentence in sentences for word in sentence.words]
     stems = tuple(s for sentence in sentences for s in sentence.stems)
-    content = frozenset(stems) - STOP_WORDS or frozenset(stems)
+    empty = STOP_WORDS.union(FUNCTION_WORDS.get(other_language(text) or "", ()))
+    content = frozenset(s for word, s in zip(words, stems) if word not in empty) - empty or frozenset(stems)
     question_word = _question_word(words)
-    if words and words[0] in _AUXILIARIES and not _NO_ENGLISH.match(text):
+    english = bool(words) and words[0] in _AUXILIARIES and not _form("foreign").match(text)
+    if english or _form("polar").search(text.lower()):
         # "is it a boy or a girl?" is not answered by yes
         return ParsedQuestion(text, "thing" if words.count("or") == 1 else "polar", stems, content)
     kind, head = _expect_answer(words, stems, question_word)
@@ -103,12 +103,8 @@ def _expect_answer(words: list[str], stems: tuple[str, ...], question_word: int)
         return _by_head(head), head
     word = words[question_word]
     following = words[question_word + 1] if question_word + 1 < len(words) else ""
-    if word in ("who", "whom", "whose"):
-        return "person", frozenset()
-    if word == "when":
-        return "date", frozenset()
-    if word == "where":
-        return "place", frozenset()
+    if word in _BY_WORD:
+        return _BY_WORD[word], frozenset()
     if word == "how":
         return ("number" if following in _QUANTITIES else "thing"), _head(words, stems, question_word + 2)
     head = _head(words, stems, question_word + 1)
@@ -116,13 +112,7 @@ def _expect_answer(words: list[str], stems: tuple[str, ...], question_word: int)
 
 
 def _by_head(head: frozenset[str]) -> AnswerType:
-    if head & _DATE_HEADS:
-        return "date"
-    if head & _NUMBER_HEADS:
-        return "number"
-    if head & _PERSON_HEADS:
-        return "person"
-    return "place" if head & _PLACE_HEADS else "thing"
+    return next((kind for kind, heads in _HEADS.items() if head & heads), "thing")
 
 
 def _head(words: list[str], stems: tuple[str, ...], start: int) -> frozenset[str]:
@@ -160,6 +150,12 @@ _HOW_MANY = re.compile(
 
 
 @cache
+def _form(table: str) -> re.Pattern[str]:
+    """A form of questions in `data/questions.yaml`."""
+    return re.compile("|".join(f"(?:{form})" for form in read_data("questions.yaml")[table]))
+
+
+@cache
 def _asked(table: str) -> tuple[tuple[Kind, re.Pattern[str]], ...]:
     """The kinds of a table of `data/questions.yaml`, each with the pattern of questions that ask for it."""
     tables = read_data("questions.yaml")
@@ -174,14 +170,13 @@ def wanted(question: str) -> Wanted:
 
 @lru_cache(maxsize=256)
 def _wanted(question: str) -> Wanted:
-    asked = question.lower()
+    asked, expected = question.lower(), _read(question).kind
     counted = _HOW_MANY.search(asked)
     if counted is not None and (unit := duration_unit(counted["unit"])):
         return Wanted("duration", unit)
-    for kind, pattern in _asked("unspaced" if HAN.search(asked) else "spaced"):
+    for kind, pattern in () if _form("polar").search(asked) else _asked("unspaced" if HAN.search(asked) else "spaced"):
         if pattern.search(asked):
             return Wanted(kind)
-    expected = _read(question).kind
     if counted is not None or expected == "number":
         return Wanted("number")
     return Wanted("date") if expected == "date" else Wanted()

@@ -9,6 +9,7 @@ from functools import lru_cache
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, canonical_word, english_stem
 from unpoison.text.tokens import READ_WORD, word_list
+from unpoison.utils.assets import read_data
 
 __all__ = ["STOP_WORDS", "Sentence", "around", "sentence_of", "sentences", "split", "stem"]
 
@@ -27,29 +28,9 @@ _END = re.compile(
 )
 """Punctuation of European languages, Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
 
-_ABBREVIATION = re.compile(
-    r"(?<![^\s(.])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|St|Jr|Sr|Prof|Gen|Gov|Sen|Rep|Lt|Col|Capt|No|vs|etc|Inc|Co|Corp|Ltd|approx|ca"
-    r"|bzw|vgl|sog|ggf|evtl|inkl|zzgl|Hr|Fr|Dipl|Std|Mio|Mrd|Sra|Srta|Dra|Uds?|aprox|Mme|Mlle|sig|dott|avv|dhr|mevr|bijv"
-    r"|Exmo|ul|np|tzn|godz)\.$"
-)
-"""English, German, Spanish, French, Italian, Dutch, Portuguese and Polish."""
-
-_REFERENCE = re.compile(r"(?<![^\s(])(?:Nr|Abs|Art|art|Kap|Bd|Tel|Tél|núm|pág|p|pp|blz|nr|pkt|poz)\.$")
-"""Abbreviations before a number: no sentence ends before the number."""
-
-_ORDINAL = re.compile(
-    r"(?<!\S)(?:[Aa]m|[Ii]m|[Dd](?:er|ie|as|en|em|es)|[Zz]u[mr]|[Vv]om|[Bb]is|[Ss]eit|[Aa]b|[Bb]eim|[Jj]ede[mnrs]?)"
-    r"\s\d{1,2}\.$"
-)
-"""A German ordinal number after an article or preposition: "am 1. September"."""
-
-_MONTH = re.compile(
-    r"\s(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Quartal|Halbjahr"
-    r"|[a-zäöü])"
-)
-"""What follows an ordinal number in any context: a month, or a lower-case letter."""
-
-_BEFORE_ORDINAL = re.compile(r"(?<![\w.,])\d{1,2}\.$")
+_WITHIN = {name: re.compile(form) for name, form in read_data("boundaries.json").items()}
+"""Full stops that end no sentence: of abbreviations; of some of these before a number; of German ordinals after an
+article or a preposition ("am 1. September"), and in any context before a month or a lower-case letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +80,11 @@ def sentences(text: str) -> list[Region]:
 
 def _continues(text: str, start: int, end: int) -> bool:
     """Whether the full stop before `end` belongs to an abbreviation or ordinal number, and ends no sentence."""
-    if _ABBREVIATION.search(text, start, end) or _ORDINAL.search(text, start, end):
+    if _WITHIN["abbreviation"].search(text, start, end) or _WITHIN["ordinal"].search(text, start, end):
         return True
-    if _REFERENCE.search(text, start, end):
+    if _WITHIN["reference"].search(text, start, end):
         return text[end : end + 2].strip().isdigit()
-    return bool(_BEFORE_ORDINAL.search(text, start, end) and _MONTH.match(text, end))
+    return bool(_WITHIN["before_ordinal"].search(text, start, end) and _WITHIN["month"].match(text, end))
 
 
 def around(text: str, start: int, end: int) -> Region:

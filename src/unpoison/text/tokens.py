@@ -70,10 +70,8 @@ character of a script without spaces."""
 
 ASCII_WORD = re.compile(r"[a-z0-9]+")
 
-UNICODE_WORD = re.compile(
-    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # one kana or Han character
-    r"|[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
+_IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # kana and Han
+UNICODE_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
 
 
 def words(text: str, stop_words: frozenset[str] = frozenset()) -> list[str]:

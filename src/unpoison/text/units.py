@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from unpoison.text.languages import fold, phrases, pieces, table
-from unpoison.text.tokens import word_set
+from unpoison.text.languages import fold, phrases, pieces, table, word_value
+from unpoison.text.questions import Kind
+from unpoison.text.tokens import word_list, word_set
 
 __all__ = [
-    "CURRENCIES", "JOINING", "MEASURES", "Numbers", "Quantity", "near", "single", "to_count", "unit_name", "word_value",
+    "CURRENCIES", "JOINING", "MEASURES", "NO_UNITS", "Numbers", "Qualifier", "Quantity", "Units", "kind_of", "near",
+    "period_of", "single", "to_count", "unit_name",
 ]  # fmt: skip
 
-MAX_NUMBER_CHARS = 60
-"""Characters of the longest word that is read as a number."""
+Qualifier: TypeAlias = tuple[str, str]
+"""A dimension and its value, such as ("bound", "least")."""
 
 ROUNDED = Fraction(2, 100)
 """Maximum relative difference of equal measures in different systems, because conversions are rounded."""
@@ -93,18 +94,23 @@ _HALVED = re.compile(r"(?:anderthalb|([a-z]{2,10}?)(?:einhalb|enhalf|enhalve))([
 """A whole number, 1 if it is not named, and a half in one word, with a scale: anderthalbtausend, tweeënhalve."""
 
 
+_DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2}|\d+,\d\d?")
+"""Numbers by which a text shows that its full stops separate thousands."""
+
+
 class Numbers:
     """The pieces of a text, and the numbers in it.
 
     Args:
         text: Any text.
-        dots: Whether "1.250" is a thousand and more, as in most languages other than English.
+        dots: Whether "1.250" is a thousand and more, as in most languages other than English; also if other numbers of
+            the text show it.
     """
 
     def __init__(self, text: str, dots: bool) -> None:
         self.pieces = pieces(fold(text))
         self.words = [*(piece.text for piece in self.pieces), *[""] * 8]  # lookahead needs no bounds check
-        self.size, self.dots = len(self.pieces), dots
+        self.size, self.dots = len(self.pieces), dots or any(map(_DOTTED.fullmatch, self.words))
 
     def glued(self, at: int) -> bool:
         """Whether a piece follows the previous one without a space."""
@@ -134,7 +140,8 @@ class Numbers:
         words = self.words
         raw = words[at]
         if not raw[:1].isdecimal() or not raw.isascii():
-            return self._number_words(at)
+            article = phrases("homographs").get(raw) == 1 and words[at + 1][:1].isdecimal()  # subió un 5 %
+            return None if article else self._number_words(at)
         money = any(unit_name(word) in CURRENCIES for word in (words[at - 1], words[at + 1]) if word)
         value = _digits(raw, self.dots or money)
         if value is None:
@@ -212,31 +219,177 @@ def _digits(raw: str, dots: bool) -> Fraction | None:
     return Fraction(raw.replace(",", ".")) if re.fullmatch(r"\d+(?:[.,]\d+)?", raw) else None
 
 
-def word_value(word: str) -> tuple[int, ...]:
-    """The values of the number words that a word is made of ("zweihundertfünfzig"); empty if it is none."""
-    return _word_value(word) if len(word) <= MAX_NUMBER_CHARS else ()
+NO_UNITS = word_list("no_units")
+"""Words after a number that are not units."""
+SHORT_SCALES = {"k": 10**3, "mn": 10**6, "bn": 10**9, "tn": 10**12}
+COUNTRIES = word_set("us a au c ca hk nz r s canadian australian singapore")
+_DEGREES = word_set("degree degrees ° grad degres grados gradi graden")
+_DAYS = ("tag", "tage", "tagen", "dag", "dagen", "工作日", "営業日")
+MONEY = frozenset(CURRENCIES.values())
+TIMES = frozenset(name for name, (kind, *_) in MEASURES.items() if kind == "time")
+_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_RAISED = {"²": 2, "³": 3, "2": 2, "3": 3}
+_ADJECTIVES = word_set("working business calendar full whole volle lange long bank")
 
 
-@lru_cache(maxsize=4096)
-def _word_value(word: str) -> tuple[int, ...]:
-    simple = phrases("numbers").get(word)
-    if simple is not None:
-        return (int(simple),)
-    if len(word) < 6 or not word.isalpha():
-        return ()
-    morphemes = _morphemes()
-    whole, one = morphemes
-    return tuple(_morpheme_values()[part] for part in one.findall(word)) if whole.fullmatch(word) else ()
+_MONEY_SCALES = SHORT_SCALES | {"m": 10**6, "b": 10**9, "mm": 10**6}
+_MINUTES = re.compile(r"[0-5]\d")
+_SMALLER = {"year": "month", "week": "day", "day": "hour", "hour": "minute", "minute": "second"}
 
 
-@cache
-def _morpheme_values() -> dict[str, int]:
-    known = phrases("numbers").single_words() | phrases("scales").single_words()
-    values = {word: int(Fraction(value)) for word, value in known.items() if len(word) > 2 and word.isalpha()}
-    return values | {"ein": 1, "een": 1, "uno": 1, "un": 1}
+class Units(Numbers):
+    """Reads the units of numbers, and what a rate is for.
+
+    Args:
+        text: Any text.
+        dots: As for `Numbers`.
+        alone: Whether the text is an answer, whose price may end in hundredths.
+    """
+
+    def __init__(self, text: str, dots: bool, alone: bool) -> None:
+        super().__init__(text, dots)
+        self.alone = alone
+
+    def named_unit(self, at: int) -> str:
+        """The unit of time, money or measure that begins here; of the measures, not one of one or two letters."""
+        unit = unit_name(self.words[at])
+        return unit if unit in TIMES or unit in CURRENCIES or (unit in MEASURES and len(self.words[at]) > 2) else ""
+
+    def unit_of_rate(self, at: int) -> str:
+        """The unit of time that begins here, also in the form that it has in a rate."""
+        return next((n for n in (phrases("rates").get(self.words[at]), unit_name(self.words[at])) if n in TIMES), "")
+
+    def unit(self, at: int) -> tuple[str, int, list[Qualifier]]:
+        """The unit that begins here, where it ends, and what qualifies it; a noun also stays a word."""
+        words, begun, parts = self.words, at, list[Qualifier]()
+        at += words[at] == "-" and self.glued(at) and self.glued(at + 1)
+        if words[at] in _DEGREES:
+            scale = {"c": "celsius", "f": "fahrenheit"}.get(words[at + 1], words[at + 1])
+            known = scale in ("celsius", "fahrenheit", "kelvin")
+            return (f"degree {scale}", at + 2, []) if known else ("degree", at + 1, [])
+        qualified = phrases("parts").at(words, at)
+        if qualified is not None and qualified[0][0] == "days":
+            if words[at].endswith(_DAYS):
+                return "day", qualified[1], [qualified[0]]
+            parts, at = [qualified[0]], qualified[1]
+        elif words[at] in _ADJECTIVES and unit_name(words[at + 1]):
+            at += 1
+        if words[at] in COUNTRIES and single(words[at + 1]) == "dollar":
+            return ("$" if words[at] == "us" else words[at][:1] + "$"), at + 2, parts
+        named = phrases("units").at(words, at)
+        if named is not None and named[1] > at + 1:
+            return str(named[0]), named[1], parts
+        power = _POWERS.get(words[at], 0)
+        at += power > 0
+        name = unit_name(words[at].rstrip("²³"))
+        if words[at] == "in" and words[at + 1]:
+            return "", begun, []  # the preposition
+        return self._compound_unit(name, at, power, parts) if name else (self._noun(at), begun, [])
+
+    def _compound_unit(
+        self, name: str, at: int, power: int, parts: list[Qualifier]
+    ) -> tuple[str, int, list[Qualifier]]:
+        """A known unit with what follows it: squared, divided by time, a kind of day."""
+        words = self.words
+        last = at + (words[at + 1] in _RAISED and self.glued(at + 1))  # m² is one piece, and m2 are two
+        power = power or _RAISED.get(words[last][-1:], 0)
+        after = phrases("parts").at(words, at + 1)
+        if name == "day" and after is not None and after[0][0] == "days":
+            return name, after[1], [*parts, after[0]]
+        kind = MEASURES[name][0] if name in MEASURES else ""
+        if power and kind == "length":
+            return f"{power} {name}", last + 1, parts
+        per = self.per(at + 1) if kind not in ("", "time", "share", "points", *MONEY) else None
+        if per is not None and per[0] in MEASURES and (kind in ("length", "data") or per[0] not in TIMES):
+            return f"{name}/{per[0]}", per[1], parts
+        return name, at + 1, parts
+
+    def _noun(self, at: int) -> str:
+        """The noun after a number, which is its unit; "" if it is another word."""
+        word = self.words[at]
+        tables = ("parts", "weekdays", "rates")
+        known = word in NO_UNITS or word in SHORT_SCALES or any(phrases(name).at(self.words, at) for name in tables)
+        return single(word) if word.isalpha() and not known else ""
+
+    def per(self, at: int, *, once: bool = False) -> tuple[str, int] | None:
+        """What a rate is for, and its end: "a day", "per 100 ml", "every two weeks", "once in two weeks"."""
+        words = self.words
+        if (named := phrases("rates").at(words, at)) is not None:
+            return named[0], named[1]
+        step = phrases("every").at(words, at)
+        opened = step or phrases("per").at(words, at) or (phrases("in").at(words, at) if once else None)
+        if opened is not None:
+            number = self.number(opened[1]) or phrases("fractions").at(words, opened[1])
+            count, end = number or (Fraction(step[0] if step else 1), opened[1])
+            unit = unit_name(words[end]) if not number or words[opened[1]] not in NO_UNITS else ""
+            if unit in MEASURES and (unit in TIMES or not step):
+                return period_of(Fraction(count), unit), end + 1
+            plain = not (number or step or once) and words[end].isalpha() and words[end] not in NO_UNITS
+            if plain and not unit:
+                return single(words[end]), end + 1
+        return None
+
+    def sign(self, at: int) -> tuple[int, int]:
+        """1 or -1 by the sign before a number, and its end."""
+        if (minus := phrases("minus").at(self.words, at)) is not None:
+            return -1, minus[1]
+        if self.words[at] in ("-", "+") and self.glued(at + 1) and not self.glued(at):
+            return (1 if self.words[at] == "+" else -1), at + 1
+        return 1, at
+
+    def currency(self, at: int) -> tuple[str, int]:
+        """The currency or percent sign before a number, "" if there is none, and its end."""
+        words = self.words
+        if words[at] in COUNTRIES and words[at + 1] == "$":
+            return ("$" if words[at] == "us" else f"{words[at][:1]}$"), at + 2
+        named = phrases("units").get(words[at]) if words[at] else None
+        if words[at] in CURRENCIES or named in CURRENCIES:
+            number = words[at + 1][:1].isdecimal()
+            return (named if named in CURRENCIES else words[at], at + 1) if number else ("", at)
+        return ("%", at + 1) if named == "%" and at + 1 < self.size and self.number(at + 1) else ("", at)
+
+    def scaled(self, value: Fraction, end: int, money: bool) -> tuple[Fraction, int]:
+        """A number with what follows it: 12.2 bn, two and a half, 5/8, 3 1/2."""
+        words, scales = self.words, _MONEY_SCALES if money else SHORT_SCALES
+        if words[end] in scales and (money or self.glued(end)):
+            value, end = value * scales[words[end]], end + 1
+        if words[end] == "/" and (bottom := self.number(end + 1)) and self.glued(end) and bottom[0]:
+            return value / bottom[0], bottom[1]
+        if words[end + 1] == "/" and words[end] in ("1", "2", "3") and words[end + 2] in ("2", "3", "4"):
+            return value + Fraction(int(words[end]), int(words[end + 2])), end + 3
+        return value, end
+
+    def and_a_half(self, at: int) -> int:
+        """The end of "and a half", "et demie", "y media" after a unit; 0 if it is not there."""
+        joined = self.words[at] in JOINING
+        at += joined + (self.words[at + 1] in ("a", "eine"))
+        found = phrases("fractions").at(self.words, at) if joined else None
+        return found[1] if found is not None and found[0] == "1/2" else 0
+
+    def longer(self, value: Fraction, unit: str, end: int) -> tuple[Fraction, int]:
+        """A duration with the smaller units that follow: 1 h 30 min; in an answer, a price with hundredths."""
+        priced = unit in CURRENCIES and self.alone
+        end += self.words[end] == "." and self.words[end + 1].isdecimal() and unit in TIMES  # 1 Std. 30 Min.
+        number = self.number(end + (self.words[end] in JOINING)) if unit in _SMALLER or priced else None
+        smaller = self.unit(number[1]) if number else ("", 0, [])
+        if number and unit == "hour" and _MINUTES.fullmatch(self.words[end]) and not smaller[0]:
+            smaller = ("minute", number[1], [])  # 1h30
+        if number and priced and number[1] >= self.size and 10 <= number[0] < 100:
+            return value + number[0] / 100, number[1]
+        if number is None or smaller[0] != _SMALLER.get(unit):
+            return value, end
+        return value + number[0] * MEASURES[smaller[0]][1] / MEASURES[unit][1], smaller[1]
 
 
-@cache
-def _morphemes() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    any_of = "|".join(sorted(_morpheme_values(), key=len, reverse=True))
-    return re.compile(rf"(?:{any_of})(?:(?:und|en|y)?(?:{any_of}))+"), re.compile(rf"({any_of})(?:und|en|y)?")
+def kind_of(key: Quantity) -> Kind:
+    """The kind of a quantity."""
+    if key.kind in MONEY or key.unit[-1:] in CURRENCIES:  # a$ too
+        return "money"
+    return "duration" if key.kind == "time" else "share" if key.kind == "share" else "number"
+
+
+def period_of(count: Fraction, unit: str) -> str:
+    """A unit of time with how many of it, or another name of the same period: 12 months are a year."""
+    amount, system = (count * MEASURES[unit][1], MEASURES[unit][2]) if unit in TIMES else (None, "")
+    same = (name for name in ("year", "week", "day", "hour") if MEASURES[name][1:] == (amount, system))
+    return unit if count == 1 else next(same, f"{count} {unit}")

@@ -13,29 +13,24 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
+from unpoison.text.alignment import Region
 from unpoison.text.languages import FUNCTION_WORDS, has_decimal_comma, other_language, table
-from unpoison.text.moments import HALVES, Qualifier, Value
+from unpoison.text.moments import HALVES, Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, Kind, Wanted
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
-from unpoison.text.units import Quantity, near, to_count
+from unpoison.text.units import Qualifier, Quantity, near, to_count
 from unpoison.text.value_reader import MAX_CHARS, read_values, values
 
 __all__ = [
-    "Verdict", "agree", "answers_kind", "compare_all", "find_value", "one_of_each", "question_coverage", "several",
-    "values", "without_values",
+    "Verdict", "agree", "answers_kind", "compare_all", "completed", "find_value", "one_of_each", "question_coverage",
+    "several", "values", "without_values",
 ]  # fmt: skip
 
 Verdict: TypeAlias = Literal["equal", "compatible", "open", "risky", "rival"]
 """`open`: both can be right ("more than 5" and "7"); `risky`: probably rivals."""
 
-FITTING: dict[str, frozenset[str]] = {
-    "money": frozenset(("money", "number", "share")),
-    "duration": frozenset(("duration", "number")),
-    "date": frozenset(("date", "clock", "weekday", "daypart", "duration", "number")),
-    "code": frozenset(("code", "number", "phone")),
-    "number": frozenset(("number", "money", "share", "duration", "clock")),
-}
+FITTING: dict[str, frozenset[str]] = {kind: frozenset(row.split()) for kind, row in table("fitting").items()}
 """The kinds that answer a question for a kind; by default only the kind itself."""
 
 _ALSO_FOUND = {"date": frozenset(("clock", "weekday", "duration")), "number": FITTING["number"]}
@@ -50,7 +45,8 @@ def answers_kind(answer: str, kind: Kind) -> bool | None:
     if not kind or kind in _NAMES:
         return None
     often = (one for one in read_values(answer[:MAX_CHARS], alone=True).values if one.unit == "time")  # "fortnightly"
-    found = {value.kind for value in (*values(answer), *often)} - {"weekday", "daypart"}  # "every Tuesday": by its hour
+    found = {value.kind for value in (*read_values(answer[:MAX_CHARS], asked=kind).values, *often)}
+    found -= {"weekday", "daypart"}  # "every Tuesday": by its hour
     if kind in found or (found and found <= FITTING.get(kind, frozenset((kind,)))):
         return True
     return False if found or kind in ("iban", "phone", "code") else None
@@ -81,7 +77,7 @@ def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
     """The values of a kind; if there are none, values of fitting kinds. A noun after a number is no unit here."""
     named = {question[value.start : value.end] for value in values(question)}
     local = has_decimal_comma(question)
-    read = read_values(answer[:MAX_CHARS], date=kind == "date", years=kind == "date", dots=local).values
+    read = read_values(answer[:MAX_CHARS], asked=kind, years=kind == "date", dots=local).values
     found = [_bare(value) for value in read if answer[value.start : value.end] not in named]
     exact = [value for value in found if value.kind == kind and kind != "number"]
     return exact or [value for value in found if value.kind in FITTING.get(kind, ())]
@@ -106,11 +102,10 @@ def without_values(text: str, answer: str) -> str:
 _OPEN = frozenset(("more", "less", "least", "most"))
 """Bounds of an amount; "after 40 minutes" is no bound, and rivals "24 hours"."""
 
-_SIDES = (
-    (frozenset(("more", "least")), frozenset(("less", "most", "within"))),
-    (frozenset(("before", "until")), frozenset(("after", "since", "least"))),
-    (frozenset(("after",)), frozenset(("within", "before", "until"))),
-)
+_BOUNDS: dict[frozenset[str], Verdict] = {
+    frozenset(pair.split()): verdict for verdict, row in table("bounds").items() for pair in row.split(", ")
+}
+"""How two bounds are related."""
 
 
 def compare(left: Value, right: Value) -> Verdict:
@@ -141,15 +136,10 @@ def _frequency(value: Value) -> Quantity:
 
 
 def _compare_bounds(left: Value, right: Value) -> Verdict:
-    first, second = left.part("bound"), right.part("bound")
-    if first == second:
+    bounds = frozenset((left.part("bound"), right.part("bound")))
+    if len(bounds) == 1:
         return "equal"
-    if not (first and second):
-        return "compatible"
-    if any((first in a and second in b) or (first in b and second in a) for a, b in _SIDES):
-        return "rival"
-    return "compatible" if {first, second} in ({"most", "within"}, {"least", "since"}, {"until", "before"},
-                                               {"until", "most"}, {"after", "since"}) else "risky"  # fmt: skip
+    return "compatible" if "" in bounds else _BOUNDS.get(bounds, "risky")
 
 
 def _excluded(left: Value, right: Value) -> bool:
@@ -312,7 +302,7 @@ def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float
         sentence = text[start:end]
         places = [match.span() for match in READ_WORD.finditer(sentence) if _root(match[0]) in present]
         own = {_root(sentence[begin:stop]) for begin, stop in places}
-        for kind, first, last, unit in _candidates(sentence, asked.kind):
+        for kind, (first, last), unit, whole in _candidates(sentence, asked.kind):
             if (kind != asked.kind and kind not in fitting) or (asked.unit and unit != asked.unit):
                 continue
             if sentence[first:last] in named:
@@ -321,7 +311,7 @@ def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float
             score = len(own) + 0.5 * (len(present) - len(own)) + 1 / (2 + distance)
             exact = kind == asked.kind or asked.kind == "number"
             if best is None or (exact, score) > best[:2]:
-                best = (exact, score, first, sentence[first:last], sentence)
+                best = (exact, score, first, sentence[slice(*whole)], sentence)
     return None if best is None else (best[3], best[4], len(present) / len(question_words))
 
 
@@ -342,12 +332,31 @@ _ARTICLES = frozenset().union(*FUNCTION_WORDS.values())
 """Function words, which begin no name: "Die Ausbildung"."""
 
 
-def _candidates(sentence: str, kind: Kind) -> list[tuple[Kind, int, int, str]]:
-    """Kind, position and unit of the candidates for a kind."""
+def _candidates(sentence: str, kind: Kind) -> list[tuple[Kind, Region, str, Region]]:
+    """Kind, position and unit of the candidates for a kind, and the region of all that belongs to them."""
     if kind in _NAMES:
-        found = _NAMES[kind].finditer(sentence)
-        return [(kind, *match.span(), "") for match in found if match[0].split()[0].lower() not in _ARTICLES]
-    return [(value.kind, value.start, value.end, value.unit) for value in values(sentence)]
+        spans = [match.span() for match in _NAMES[kind].finditer(sentence)]
+        return [(kind, s, "", s) for s in spans if sentence[slice(*s)].split()[0].lower() not in _ARTICLES]
+    return [
+        (v.kind, (v.start, v.end), v.unit, v.whole or (v.start, v.end))
+        for v in read_values(sentence, asked=kind).values
+    ]
+
+
+def completed(answer: str, sentence: str) -> str:
+    """An answer with all that belongs to its values in its sentence: "2 tablets a day" for "2"."""
+    for match in re.finditer(re.escape(answer), sentence) if answer else ():
+        start, end = match.span()
+        apart = not sentence[max(start - 1, 0) : start].isalnum()  # no part of a longer number
+        said = [
+            v.reaching(start, end)
+            for v in values(sentence)
+            if start <= v.start < end or (apart and v.start < start < v.end)
+        ]
+        if said:
+            regions = [value.whole or match.span() for value in said]
+            return sentence[min(first for first, _ in regions) : max(last for _, last in regions)]
+    return answer
 
 
 def _root(word: str) -> str:

@@ -222,3 +222,45 @@ def test_how_sure_a_statement_without_a_reader_is() -> None:
     assert [(i, one.no_answer) for i, one in plain.items()] == [(1, GUESSED)]
     assert Statement("a", "a", 0.5).confidence == 0.25
     assert Statement.found("Lyon", TOWER, 0.3) == Statement("Lyon", "The tower stands in Lyon.", 0.3)
+
+
+TOLD = [
+    ("Darf ich Hunde mitbringen?", "Hunde dürfen mitgebracht werden.", "Hunde dürfen nicht mitgebracht werden."),
+    ("Gibt es Parkplätze am Haus?", "Am Haus gibt es Parkplätze.", "Am Haus gibt es keine Parkplätze."),
+    ("How many tablets should adults take?", "Adults take 2 tablets a day.", "Adults take 2 tablets a week."),
+    ("How old must drivers be?", "Drivers must be at least 21 years old.", "Drivers must be at most 21 years old."),
+    ("How much did the rent rise?", "The rent rose by 5 %.", "The rent rose to 5 %."),
+    (
+        "What is the weight of the crate?",
+        "The weight of the crate is 1.000 kg.",
+        "The weight of the crate is 1,000 kg.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("question", "left", "right"), TOLD)
+def test_two_known_sources_that_contradict_each_other_are_disputed_as_they_are_read(
+    question: str, left: str, right: str
+) -> None:
+    assert status_of_texts(question, [left, right]) == "disputed"
+    assert status_of_texts(question, [left, left]) == "agreed"
+
+
+def status_of_texts(question: str, texts: list[str]) -> str:
+    statements = read(question, texts, ExtractiveReader())
+    findings, _ = run(claims_of(question, statements, said(texts)[1], texts=texts), Models())
+    return findings.status
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        ("How many came to the museum?", "In June 1.000 came to the museum, in all 1.250.000.", "1,000"),
+        ("How many came to the museum?", "In June 1.000 came to the museum.", "1.000"),
+        ("Wie viele kamen in das Museum?", "Im Juni kamen 1.000 Gäste in das Museum.", "1.000"),
+    ],
+)
+def test_an_english_question_is_answered_with_thousands_as_english_writes_them(
+    question: str, text: str, answer: str
+) -> None:
+    assert read(question, [text], Reads(reading(text, "1.000", 0.1)))[0].answer == answer

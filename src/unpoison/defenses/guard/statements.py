@@ -7,6 +7,7 @@ languages are not read. If the question asks for a kind of value (`text.values`)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
@@ -16,11 +17,12 @@ from unpoison.models.extractive import RELEVANT, ExtractiveReader
 from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, read
-from unpoison.text.languages import LANGUAGES, mentions
+from unpoison.text.languages import LANGUAGES, has_decimal_comma, mentions
 from unpoison.text.questions import Kind, Wanted, read_question, wanted
 from unpoison.text.replies import informative
 from unpoison.text.sentences import sentence_of, sentences
-from unpoison.text.values import answers_kind, compare_all, find_value, values
+from unpoison.text.units import Numbers
+from unpoison.text.values import answers_kind, compare_all, completed, find_value, values
 
 __all__ = ["CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "find_by_words", "read_statements", "taken_back"]
 
@@ -75,8 +77,28 @@ def read_statements(
 ) -> Flow[dict[int, Statement]]:
     """The statement of each passage that answers, by position. One reading, or one call, for each passage.
 
-    Every statement is a function of the question and of its own passage.
+    Every statement is a function of the question and of its own passage. Its answer has all that belongs to its values:
+    a reader says "2" of "2 tablets a day".
     """
+    found = yield from _read(query, passages, generator)
+    local = has_decimal_comma(query.reading)
+    return {i: one._replace(answer=_alone(one, passages[i].reading, local)) for i, one in found.items()}
+
+
+def _alone(statement: Statement, text: str, local: bool) -> str:
+    """An answer that means without its passage what it means there; `local`: 1.000 is a thousand in the question."""
+    answer = completed(statement.answer, statement.sentence)
+    return (
+        answer
+        if local or not Numbers(text, has_decimal_comma(text)).dots
+        else _DOTTED.sub(lambda m: m[0].replace(".", ","), answer)
+    )
+
+
+_DOTTED = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?![.,]?\d)")
+
+
+def _read(query: Query, passages: Sequence[Passage], generator: Generator | None) -> Flow[dict[int, Statement]]:
     question, texts = query.reading, [passage.reading for passage in passages]
     asked = wanted(question)
     if callable(getattr(generator, "read", None)) and read_question(question).kind != "polar":
