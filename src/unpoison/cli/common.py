@@ -17,7 +17,7 @@ from unpoison.models.loading import can_write, load_generator
 from unpoison.models.protocols import Generator
 from unpoison.sources.sources import Sources
 from unpoison.utils.files import path_names
-from unpoison.utils.plain_text import count_noun, excerpt, plain
+from unpoison.utils.plain_text import count_noun, excerpt, first_of, plain
 
 __all__ = [
     "RowCounts", "cache_replies", "progress", "row_progress", "say", "say_unmatched", "status_of_sources",
@@ -48,7 +48,7 @@ def say_unmatched(sources: Sources, files: Iterable[str] = (), *, every: bool = 
             sources.blocks({"source": f"{name}/" if path.is_dir() else name})
     unused, patterns = sources.unmatched(), sources.policy.patterns
     if sources.met and unused and (every or len(unused) == len(patterns)):
-        named = ", ".join(map(excerpt, unused[:NAMED])) + ", ..." * (len(unused) > NAMED)
+        named = first_of([excerpt(pattern) for pattern in unused], NAMED)
         say(f"patterns without a match: {named}; sources are named here as {excerpt(sources.met)}")
 
 

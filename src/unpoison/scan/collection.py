@@ -15,6 +15,7 @@ from unpoison.scan import neighbours
 from unpoison.scan.documents import RENAMED, UNNAMED, Document, Probe, Unit, documents_of, probe, units_of
 from unpoison.scan.neighbours import Positions
 from unpoison.utils.files import Spilled
+from unpoison.utils.plain_text import first_of
 
 __all__ = ["Groups", "ScanCollection", "collect_documents"]
 
@@ -99,7 +100,7 @@ def _notes(documents: int, bare: int, empty: int, renamed: Sequence[str]) -> tup
     if empty:
         notes.append(f"{empty:,} {'document is' if empty == 1 else 'documents are'} empty")
     if renamed:
-        named = f"{clip(renamed[0])}{f' and {len(renamed) - 1:,} more' if len(renamed) > 1 else ''}"
+        named = first_of(list(map(clip, renamed)), 1)
         notes.append(f"some ids are duplicates; quarantine them by their names here: {named}")
     return tuple(notes)
 

@@ -22,7 +22,7 @@ from unpoison.scan.parts import COVERT
 from unpoison.scan.signs import COLUMNS, Imperatives, ScreeningOdds
 from unpoison.sources.allow import text_hash
 from unpoison.utils.files import Spilled
-from unpoison.utils.plain_text import excerpt
+from unpoison.utils.plain_text import excerpt, first_of
 
 __all__ = ["Finding", "Scan", "ScanEvidence", "findings"]
 
@@ -176,7 +176,8 @@ def _make_finding(
                 spans += [Span(*span, round(weight, 4), reason)] if span is not None and span[0] < span[1] else []
     together = [name for name in members if name != document.id]
     if together:
-        weighted_reasons.append((WORTH_NAMING, f"it belongs together with {_join_names(together)}"))
+        joined = first_of(list(map(clip, together)), NAMED)
+        weighted_reasons.append((WORTH_NAMING, f"it belongs together with {joined}"))
     reasons = dict.fromkeys(reason for _, reason in sorted(weighted_reasons, key=lambda item: -item[0]))
     return Finding(
         id=document.id,
@@ -277,8 +278,3 @@ def _neighbours(collection: ScanCollection, evidence: ScanEvidence, number: int,
     near = dict.fromkeys(int(collection.owner[i]) for i in collection.near[unit] if i >= 0)
     outside = [document for document in near if group is None or evidence.groups.get(document) != group]
     return tuple(collection.ids[document] for document in outside[:NAMED])
-
-
-def _join_names(names: list[str]) -> str:
-    some = ", ".join(clip(name) for name in names[:NAMED])
-    return some if len(names) <= NAMED else f"{some} and {len(names) - NAMED:,} more"

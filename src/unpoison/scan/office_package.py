@@ -19,6 +19,7 @@ from unpoison.scan.web_page import read_page
 from unpoison.text.invisible import MESSAGE
 from unpoison.text.tokens import word_list
 from unpoison.utils.extras import require
+from unpoison.utils.plain_text import first_of
 
 __all__ = ["MIN_POINTS", "A", "Package", "W", "local", "read_slides", "read_word_file"]
 
@@ -177,8 +178,7 @@ class Package:
                 yield from self.read(name, "properties" if name.startswith("docProps/") else _plain_name(name))
         unread = [one for one in self._left if not one.lower().endswith((*_PICTURES, "/")) and not _FORMAL.search(one)]
         if unread:
-            more = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
-            self.notes.append(f"files inside it are not read: {', '.join(unread[:3])}{more}")
+            self.notes.append(f"files inside it are not read: {first_of(unread, 3)}")
 
     def file(self, parts: list[Part]) -> FileText:
         """Everything that was read, with the title and the author of the properties."""
