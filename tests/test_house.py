@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 40,
     "names that nobody imports": 0,
     "modules without a test file of their name": 23,
-    "lines of code in tests": 40_823,
+    "lines of code in tests": 40_917,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

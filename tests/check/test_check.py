@@ -162,3 +162,38 @@ def test_an_outcome_counts_its_cases() -> None:
     assert lie.answered_guard is None
     copies = found.outcomes[-1]
     assert (copies.plain, copies.answered_plain) == (wilson(0, 0), None)
+
+
+def test_a_policy_is_written_in_the_letters_and_the_order_of_its_sources() -> None:
+    known = ["docs/\u7d05/**", "docs/" + "long/" * 40 + "**"]
+    text = policy_text({"origin": "domain", "known": known}, "docs", ())
+    assert text.splitlines()[2:] == ["origin: domain", "known:", *(f"- {one}" for one in known)]
+
+
+def test_where_no_question_can_be_made_nothing_is_attacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rows, "__len__", lambda self: 0)
+    found, _, steps = checked(PLAIN)
+    assert (found.questions, found.outcomes, found.clean_lost.defined) == (0, (), False)
+    assert [step[2] for step in steps] == ["scan", "without an attack", "done"]
+
+
+def test_the_worst_findings_are_kept_and_every_source_is_counted() -> None:
+    found, _, _ = checked([f"Room {n} holds {n + 20} people and has a window." for n in range(12)])
+    assert (len(found.findings), found.documents) == (10, 12)
+    assert [suspicion for _, suspicion, _ in found.findings] == sorted((s for _, s, _ in found.findings), reverse=True)
+    assert sum(count for _, count, _ in found.origins) == 12
+    assert sum(share for _, _, share in found.origins) == pytest.approx(1)
+
+
+def test_values_that_contradict_each_other_are_listed() -> None:
+    leave = "Full-time employees have {} days of paid leave each year."
+    found, _, _ = checked([leave.format(28), leave.format(30), *PLAIN])
+    assert len(found.contradictions) == 1
+    assert not checked(PLAIN)[0].contradictions
+
+
+@pytest.mark.parametrize(("largest", "rule"), [(7, "domain"), (8, "path:1")])
+def test_one_domain_may_have_less_than_four_of_five_documents(largest: int, rule: str) -> None:
+    pages = [f"https://big.example/{'ab'[n % 2]}/{n}" for n in range(largest)]
+    others = [f"https://other{n}.example/x/{n}" for n in range(10 - largest)]
+    assert recommend_policy(passages(*pages, *others))["origin"] == rule

@@ -107,3 +107,10 @@ def test_list_names_the_patterns_that_match_nothing(rows: Path, tmp_path: Path) 
     policy.write_text("known: [cnn.com, docs.exmaple]\n")
     result = run("sources", "list", "--policy", policy, rows)
     assert "patterns without a match: docs.exmaple; sources are named here as https://" in result.output
+
+
+def test_names_are_printed_in_their_own_letters(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"question": "q", "passages": [{"text": "a", "source": "b\u00fcro/a.md"}]}) + "\n")
+    line = run("sources", "list", "--json", path).stdout
+    assert json.loads(line)["origin"] and "\\u" not in line

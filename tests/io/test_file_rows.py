@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 
 from unpoison.errors import InputError
 from unpoison.io import files
-from unpoison.io.file_rows import CHUNK, CONTAINER, KEY, TEXT, count_values, csv_rows, looks_like_csv, read_line
+from unpoison.io.file_rows import (
+    CHUNK,
+    CONTAINER,
+    KEY,
+    TEXT,
+    count_values,
+    csv_rows,
+    json_line,
+    looks_like_csv,
+    read_line,
+)
 from unpoison.io.files import CsvSource, JsonLinesSource, JsonSource, open_source
 from unpoison.io.rows import Row
 from unpoison_lab.evaluation.datasets import load, load_passages
@@ -335,3 +345,13 @@ def test_a_heading_may_have_as_many_columns_and_characters_as_the_page_tells() -
 def test_a_line_that_is_too_long_or_blank() -> None:
     assert read_line(None) == ({}, "the line is longer than 256 MiB")
     assert read_line(b"\xef\xbb\xbf \n") is None
+
+
+def test_a_record_is_one_line_in_its_own_letters_or_in_ascii() -> None:
+    record = {"a": "\u7d05 \u2028", "b": [1, None]}
+    assert json_line(record).decode() == '{"a": "\u7d05 \u2028", "b": [1, null]}\n'
+    assert json_line(record, plain=True) == b'{"a": "\\u7d05 \\u2028", "b": [1, null]}\n'
+    assert json_line({"a": "\ud800"}) == b'{"a": "\\ud800"}\n'
+    for plain in (False, True):
+        with pytest.raises(ValueError, match="JSON"):
+            json_line({"a": float("nan")}, plain=plain)

@@ -14,7 +14,18 @@ import pytest
 
 from unpoison.errors import InputError, OptionError
 from unpoison.io import output as journal
-from unpoison.io.output import Journal, Writer, is_last_line_ended, read_lines, read_rows, write_json, write_rows
+from unpoison.io.output import (
+    Journal,
+    Writer,
+    check_output,
+    check_rows_name,
+    check_writable,
+    is_last_line_ended,
+    read_lines,
+    read_rows,
+    write_json,
+    write_rows,
+)
 from unpoison.report.document import write_text
 from unpoison.utils.files import write_file
 
@@ -214,3 +225,33 @@ def test_a_row_file_is_whole_or_a_part(tmp_path: Path) -> None:
         raise ValueError("odd")  # an error of a row is none of the file
     assert (place.read_text(), part.exists()) == ('{"c": 3}\n', False)
     assert not Writer(None, "", to_stdout=False).active
+
+
+def test_files_go_into_folders_that_are_not_there_yet_and_into_those_that_are(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    for _ in range(2):
+        write_rows(deep / "rows.jsonl", [{"a": "\u7d05"}])
+        write_json(deep / "c" / "whole.json", {"a": "\u7d05"})
+        with Journal(deep / "d" / "rows.jsonl") as rows:
+            rows.append({"a": 1})
+    assert (deep / "rows.jsonl").read_text() == '{"a": "\\u7d05"}\n'
+    assert json.loads((deep / "c" / "whole.json").read_bytes()) == {"a": "\u7d05"}
+    assert len(read_rows(deep / "d" / "rows.jsonl")) == 2
+
+
+def test_an_output_is_no_input_no_other_format_and_left_as_it_was(tmp_path: Path) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("rows")
+    check_output(output, str(source))
+    assert not output.exists()
+    output.write_text("old")
+    check_output(output, str(source))
+    assert output.read_text() == "old"
+    with pytest.raises(OptionError, match="is the input"):
+        check_output(source, str(source))
+    with pytest.raises(FileNotFoundError):
+        check_writable(tmp_path / "missing" / "out.jsonl")
+    for name in ("a.csv", "a.HTML"):
+        with pytest.raises(OptionError, match=r"name the file a\.jsonl"):
+            check_rows_name(Path(name))
+    check_rows_name(Path("a.json"))

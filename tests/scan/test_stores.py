@@ -109,3 +109,14 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, source: str, erro
     with pytest.raises(error):
         open_store(str(tmp_path / source))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_documents_is_made_with_the_folders_above_and_below_it(tmp_path: Path) -> None:
+    for _ in range(2):
+        store = FolderStore(tmp_path / "a" / "b", new=True)
+        store.put({"c/d/e.txt": {"id": "c/d/e.txt", "bytes": b"x".hex(), "mtime": 1.0}})
+    held = store.fetch(["c/d/e.txt", "missing"])
+    assert held == {"c/d/e.txt": {"id": "c/d/e.txt", "bytes": "78", "mtime": 1.0}}
+    store.take(["c/d/e.txt", "missing"])
+    assert store.fetch(["c/d/e.txt"]) == {}
+    assert store.name == f"{tmp_path}/a/b/"
