@@ -29,18 +29,18 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_575,
-    "unpoison/agents": 2_006,  # where calls go: the mechanism, the gate of the proxy, three frameworks
+    "unpoison": 29_574,
+    "unpoison/agents": 2_003,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
-    "unpoison/core": 1_238,
+    "unpoison/core": 1_187,
     "unpoison/injections": 1_129,
     "unpoison/models": 3_039,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_056,
-    "unpoison/runtime": 496,
-    "unpoison/scan": 3_815,  # readers of nine more types of files, each place named
+    "unpoison/runtime": 495,
+    "unpoison/scan": 3_767,  # readers of nine more types of files, each place named
     "unpoison/check": 292,
-    "unpoison/serve": 1_916,
-    "unpoison/sources": 1_126,
+    "unpoison/serve": 1_914,
+    "unpoison/sources": 1_124,
     "unpoison_lab": 10_442,
 }
 """The most lines of code of each house and room."""
@@ -49,9 +49,9 @@ MODULES = {"unpoison": 226, "unpoison_lab": 80}
 """The most modules of each house."""
 
 BUDGETS = {
-    "modules with one importer": 40,
+    "modules with one importer": 37,
     "names that nobody imports": 0,
-    "modules without a test file of their name": 23,
+    "modules without a test file of their name": 22,
     "lines of code in tests": 40_917,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
