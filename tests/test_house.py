@@ -29,17 +29,17 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_574,
+    "unpoison": 29_571,
     "unpoison/agents": 2_003,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
     "unpoison/core": 1_187,
-    "unpoison/injections": 1_129,
-    "unpoison/models": 3_039,  # a second reader, for all languages but English
+    "unpoison/injections": 1_119,
+    "unpoison/models": 3_037,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_056,
     "unpoison/runtime": 495,
     "unpoison/scan": 3_767,  # readers of nine more types of files, each place named
     "unpoison/check": 292,
-    "unpoison/serve": 1_914,
+    "unpoison/serve": 1_912,
     "unpoison/sources": 1_124,
     "unpoison_lab": 10_442,
 }
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 37,
     "names that nobody imports": 0,
     "modules without a test file of their name": 22,
-    "lines of code in tests": 40_917,
+    "lines of code in tests": 40_939,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

@@ -22,7 +22,7 @@ import pytest
 
 import unpoison
 from unpoison.agents.memory import claim_patterns
-from unpoison.text.questions import _form
+from unpoison.text.questions import _forms
 from unpoison.text.sentences import _WITHIN
 from unpoison.text.value_reader import _SHAPES
 
@@ -165,7 +165,7 @@ def pumps(parsed: Any, before: str = "") -> Iterator[tuple[str, str]]:
         before += example([(kind, value)])
 
 
-TABLES = (*_WITHIN.values(), *_SHAPES.values(), _form("polar"), _form("foreign"))
+TABLES = (*_WITHIN.values(), *_SHAPES.values(), *_forms("polar").values(), *_forms("foreign").values())
 PATTERNS = [
     *patterns(),
     *((pattern, "search") for pattern in claim_patterns().values()),

@@ -249,6 +249,9 @@ def test_changes_and_statements_about_a_question_for_yes_or_no_are_rivals(questi
         ("Darf ich parken?", "parken ist ohne ausweis erlaubt", True),
         ("Darf ich parken?", "parken ist hier nicht gestattet", False),
         ("Is a helmet mandatory?", "helmets are optional", False),
+        ("Evcil hayvan getirilebilir mi?", "evcil hayvan getirilemez", False),
+        ("Há estacionamento gratuito?", "não há estacionamento gratuito", False),
+        ("هل التدخين مسموح؟", "التدخين غير مسموح", False),
     ],
 )
 def test_a_statement_affirms_or_denies(question: str, words: str, yes: bool) -> None:

@@ -272,3 +272,13 @@ def test_rates_and_years_have_one_name() -> None:
 
 def test_a_price_before_another_number_is_read() -> None:
     assert [value.key.value for value in read_values("15 euros 3 things", alone=True).values] == [15, 3]  # type: ignore[union-attr]
+
+
+def test_what_twelve_languages_write_otherwise() -> None:
+    assert [value.unit for value in values("iki yıldır, een kwartaal, 50 درهما")] == ["year", "quartal", "aed"]
+    assert values("dodici euro e cinquanta.")[0].key.value == Fraction(25, 2)  # type: ignore[union-attr]
+    assert values("o ósmej wieczorem")[0].key == (1200,)
+    first, _ = values("20 gotas dos veces al día")
+    assert first.whole == (0, 25)
+    left, right = (values(f"The bug is fixed in version {text}")[0].key.written for text in ("4.10.", "4.1 at last"))  # type: ignore[union-attr]
+    assert (left, right) == ("4.10", "4.1")

@@ -15,6 +15,7 @@ from functools import lru_cache
 from unpoison.text.alignment import Region
 from unpoison.text.markup import KINDS
 from unpoison.text.sentences import around
+from unpoison.utils.assets import read_data
 
 __all__ = [
     "NAME", "NEXT_ENTRY", "behind_key", "elements_to_their_end", "is_keyed", "is_payload", "join_close_cuts",
@@ -65,13 +66,7 @@ _ELEMENT = re.compile(
 )
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LINE = re.compile(r"(?m)^.*\S.*$")
-_ORDERED = re.compile(
-    r"\W{0,8}(?:(?:please|now|then|just|instead|only|and|so)\W{1,3}){0,3}"
-    r"(?:say|answer|reply|respond|output|print|write|return|state|tell|repeat|send|call|use|do not|don't|never|always|"
-    r"the (?:\w+ )?answer is|it is|new instructions?|system|assistant|antworte|sage?|schreibe?|di|responde?|diga|"
-    r"r\u00e9ponds|dis|rispondi|\u0441\u043a\u0430\u0436\u0438|\u043e\u0442\u0432\u0435\u0442\u044c|\u56de\u7b54)(?!\w)",
-    re.IGNORECASE,
-)
+_ORDERED = re.compile(read_data("orders.json")["ordered"], re.IGNORECASE)
 _QUOTES = re.compile(
     r"(?<!\\)\"(?:[^\"\\\n]|\\.){1,400}\"|\u201c[^\u201d]{1,400}\u201d|\u201e[^\u201c\u201d]{1,400}[\u201c\u201d]|\u00ab[^\u00bb]{1,400}\u00bb|"
     r"\u300c[^\u300d]{1,400}\u300d|(?<!\w)'[^'\n]{4,400}'(?!\w)|(?<!\w)\u2018[^\u2019\n]{4,400}\u2019(?!\w)|`[^`\n]{1,400}`|```.{1,400}?```",

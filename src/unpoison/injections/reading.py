@@ -20,6 +20,7 @@ from unpoison.text.analysis import analysis
 from unpoison.text.markup import without_code_tags
 from unpoison.text.respelling import KNOWN, respell
 from unpoison.text.sentences import sentences
+from unpoison.utils.assets import read_data
 
 __all__ = ["WALL", "TextVariant", "is_for_machines", "variants"]
 
@@ -64,10 +65,7 @@ _QUOTED = re.compile(r"(?m)(?<=\w: )[\"']|[\"']$")
 _NAME = re.compile(rf"\s{{0,4}}({NAME})\s{{0,3}}:\s{{1,4}}")
 """A key of JSON, whose quotation marks are left out, or of YAML; words with spaces may be the order itself."""
 
-_MACHINE = re.compile(
-    r"assistant|agent|chatbot|directive|instruct|prompt|system|(?<![^\W_])(?:ai|llm|gpt|bot|model|action)s?(?![^\W_])",
-    re.IGNORECASE,
-)
+_MACHINE = re.compile(read_data("orders.json")["machine"], re.IGNORECASE)
 
 _ITEM = re.compile(r"(?:[-*+\u2022>#|]{1,3}|\d{1,3}[.)])\s{1,4}")
 _CELL_END = re.compile(r"\s{0,4}\|\Z")

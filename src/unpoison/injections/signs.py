@@ -25,10 +25,7 @@ BEFORE = 30
 PREFIX = 3
 """Letters by which stems (words with a "*") are indexed; a stem has at least as many."""
 
-LEADS = (
-    r"please|plz|pls|kindly|and|so|now|must|should|then|just|also|simply|immediately|you to|need to|have to|"
-    r"you (?:must|can|may|could)|(?:can|could|would|will) you|bitte|por favor|s'il (?:te|vous) pla\u00eet"
-)
+LEADS: str = read_data("orders.json")["leads"]
 """Words after which an imperative may begin inside a sentence, as a pattern."""
 
 _WORD = re.compile(r"[^\W_]+")

@@ -117,11 +117,9 @@ _FIELDS = ("query", "question", "user_input", "passages", "contexts", "text")
 
 OTHER_KINDS = {
     b"\x1f\x8b": "gzip; give a file whose name ends in .jsonl.gz",
-    b"PK\x03\x04": "a spreadsheet; save it as CSV in UTF-8",
-    b"\xd0\xcf\x11\xe0": "a spreadsheet; save it as CSV in UTF-8",
+    **dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "a spreadsheet; save it as CSV in UTF-8"),
     b"PAR1": "Parquet; give a file whose name ends in .parquet",
-    b"\xff\xfe": "UTF-16; save it as UTF-8",
-    b"\xfe\xff": "UTF-16; save it as UTF-8",
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "UTF-16; save it as UTF-8"),
     b"[{": "one JSON list; give a file whose name ends in .json",
 }
 """Magic bytes of other formats, with advice."""

@@ -41,15 +41,13 @@ def spans(sentence: Sentence, question: ParsedQuestion) -> list[AnswerSpan]:
 
     The fit falls with the number of repeated question words, except the noun that is asked for ("Kent County").
     """
-    match question.kind:
-        case "date":
-            fitting = list(_dates(sentence))
-        case "number":
-            fitting = list(_numbers(sentence, question.head))
-        case "person":
-            fitting = list(_names(sentence, question.kind))
-        case _:
-            fitting = [*_names(sentence, question.kind), *_chunks(sentence, question)]
+    if question.kind in ("date", "number"):
+        fitting = list(_dates(sentence) if question.kind == "date" else _numbers(sentence, question.head))
+    else:
+        fitting = [
+            *_names(sentence, question.kind),
+            *(_chunks(sentence, question) if question.kind != "person" else ()),
+        ]
     in_question = STOP_WORDS.union(question.stems)
     kept = []
     for span in fitting:

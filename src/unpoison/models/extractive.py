@@ -12,8 +12,8 @@ from unpoison.injections import THRESHOLD, detect
 from unpoison.models.answer_spans import AnswerSpan, spans
 from unpoison.models.prompts import Prompt, Task
 from unpoison.text.answers import affirms
-from unpoison.text.languages import other_language, table
-from unpoison.text.questions import ParsedQuestion, read_question
+from unpoison.text.languages import table
+from unpoison.text.questions import ParsedQuestion, asked_language, read_question
 from unpoison.text.replies import informative
 from unpoison.text.sentences import STOP_WORDS, Sentence, split
 
@@ -274,7 +274,7 @@ def restates(sentence: Sentence, question: ParsedQuestion) -> bool:
     if sentence.text.rstrip("\"'\u201d\u2019)] ").endswith(("?", "\uff1f")):
         return True
     if question.kind == "polar":  # an affirmation has the question's words in another order
-        return sentence.stems[: len(question.stems)] == question.stems
+        return asked_language(question.text) is None and sentence.stems[: len(question.stems)] == question.stems
     return not sentence.distinct - STOP_WORDS - question.content - frozenset(question.stems)
 
 
@@ -383,5 +383,5 @@ def _polar(ranked: Sequence[Sequence[Scored]], question: ParsedQuestion) -> list
         for first in firsts
     )
     agreeing = [first for first in firsts if denied[first.passage] == (balance < 0)]
-    yes, no = table("replies").get(other_language(question.text), "Yes, No").split(", ")
+    yes, no = table("replies").get(asked_language(question.text), "Yes, No").split(", ")
     return [_sentence_answer(no if balance < 0 else yes, first, sure=True) for first in agreeing]

@@ -35,9 +35,7 @@ class Json(JSONResponse):
 
 
 STATUS: Mapping[type[UnpoisonError], int] = {
-    InputError: 422,
-    OptionError: 422,
-    UnknownNameError: 422,
+    **dict.fromkeys((InputError, OptionError, UnknownNameError), 422),
     StoreError: 503,
     DeadlineError: 504,
     ModelError: 502,

@@ -16,17 +16,17 @@ from unicodedata import normalize
 
 import Stemmer
 
-from unpoison.text.languages import FUNCTION_WORDS, LANGUAGES, fold, has_decimal_comma, other_language, phrases
+from unpoison.text.languages import FUNCTION_WORDS, LANGUAGES, fold, has_decimal_comma, other_language, phrases, table
 from unpoison.text.moments import Value
-from unpoison.text.questions import MAX_QUESTION_CHARS, ParsedQuestion, read_question, wanted
+from unpoison.text.questions import ParsedQuestion, asked_language, read_question, wanted
 from unpoison.text.tokens import ENGLISH_318, Token, arabic, fold_text, tokens, word_list
-from unpoison.text.units import MEASURES, Quantity, single
+from unpoison.text.units import MEASURES, Quantity
 from unpoison.text.value_reader import read_values
 from unpoison.text.values import compare_all
 from unpoison.utils.assets import read_data
 
 __all__ = [
-    "MAX_ANSWER_CHARS", "ParsedAnswer", "denying", "form", "read_answer",
+    "MAX_ANSWER_CHARS", "ParsedAnswer", "denies", "denying", "form", "read_answer",
 ]  # fmt: skip
 
 MAX_ANSWER_CHARS = 400
@@ -96,7 +96,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     """
     plain = _NUMBER_SIGN.sub("", arabic(" ".join(normalize("NFC", text).split())))  # "No. 10" denies nothing
     whole = fold_text(plain)
-    language = other_language(expected.text) or other_language(text)
+    language = asked_language(expected.text) or other_language(text)
     plain = (_LEAD.sub("", plain) or plain) if language != "tr" else plain  # where "on" is ten
     contrast = _CONTRAST.search(plain)
     head = plain[: contrast.start()].strip() if contrast and contrast.start() else ""
@@ -120,7 +120,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     answer_tokens = tokens(fold_text(said))
     rest = tokens(fold_text(_without(said, reading.taken))) if values else answer_tokens
     words = [_bare(t.text) for t in answer_tokens]
-    negated = any(t.text in denying(language) or t.text.endswith("n't") for t in rest)
+    negated = any(denies(t.text, language) for t in rest)
     bounds = {value for name, value in reading.loose if name in ("bound", "era", "season", "phase")}
     bounds -= _ONLY_IN_TIME if values else _ONLY_WITH_VALUES
     if values:
@@ -154,7 +154,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
 
 def _polar(words: Sequence[str], expected: ParsedQuestion) -> bool | None:
     """Whether an answer begins with yes or no; None if it does not, or if that begins a name."""
-    yes = phrases("answers").get(words[0]) if words else None
+    yes = phrases("answers").get(fold(words[0])) if words else None
     if expected.kind != "polar" and words[1:2] not in ([], [","], ["."], ["!"], [";"]):
         return None  # No Country for Old Men
     return yes if isinstance(yes, bool) else None
@@ -165,6 +165,11 @@ def denying(language: str | None = None) -> frozenset[str]:
     """The words that deny: in English, in another language, and those of any that mean nothing else."""
     spoken = ("en", "any", language) if language in LANGUAGES else ("en", "any")
     return frozenset(word for name in spoken for word in phrases("negations", name).single_words())
+
+
+def denies(word: str, language: str | None) -> bool:
+    """Whether a word denies, or has an ending that does."""
+    return word in denying(language) or word.endswith(tuple(table("negating").get(language or "en", "n't").split()))
 
 
 def _distinct(found: Sequence[Value], text: str) -> tuple[Value, ...]:
@@ -224,7 +229,6 @@ def _speaks(word: str, empty: frozenset[str] = _EMPTY) -> bool:
 
 
 _COPULA = re.compile(r"\s(?:is|was|are|were)\s")
-_HOW_MANY = re.compile(r"\bhow many ([a-z]+)\b")
 
 _ALIASES: dict[str, str] = {name: row.split(", ")[0] for row in read_data("names.yaml") for name in row.split(", ")}
 """Names and their abbreviations, by the first of them; for whole answers only."""
@@ -271,9 +275,7 @@ def _without_question(text: str, expected: ParsedQuestion) -> str:
 
 
 def _quantity(answer: ParsedAnswer, expected: ParsedQuestion, question: str) -> str:
-    wanted_unit = _HOW_MANY.search(fold_text(question[:MAX_QUESTION_CHARS]))
-    named = single(wanted_unit[1]) if wanted_unit else ""
-    parts = []
+    named, parts = wanted(question).unit, []
     for value in sorted(answer.values, key=lambda value: value.kind == "number"):
         key = value.key
         written = _count(key, expected, named) if isinstance(key, Quantity) else f"{value.kind} {key}"
@@ -283,7 +285,7 @@ def _quantity(answer: ParsedAnswer, expected: ParsedQuestion, question: str) -> 
 
 def _count(count: Quantity, expected: ParsedQuestion, named: str) -> str:
     """A number with the canonical name of its unit; if it has none, with the unit that is asked for."""
-    unit = count.unit or (named if named in MEASURES else "")
+    unit = count.unit or named
     if unit in MEASURES:
         unit = _UNITS[MEASURES[unit]]
     elif read_question(unit).content <= expected.content:

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from unpoison.text.answer_forms import MAX_ANSWER_CHARS, ParsedAnswer, denying, read_answer
+from unpoison.text.answer_forms import MAX_ANSWER_CHARS, ParsedAnswer, denies, denying, read_answer
 from unpoison.text.languages import fold, other_language, phrases, pieces
-from unpoison.text.questions import ParsedQuestion, read_question, wanted
+from unpoison.text.questions import ParsedQuestion, asked_language, read_question, wanted
 from unpoison.text.tokens import word_list, word_set
 from unpoison.text.values import Verdict, agree, compare_all, one_of_each, several
 
@@ -171,8 +171,8 @@ def affirms(words: Sequence[str], question: ParsedQuestion) -> bool:
         words: The words of the statement, in lower case.
         question: "May I smoke?" asks whether it is allowed, so that "forbidden" denies, and "not forbidden" affirms.
     """
-    language = other_language(question.text) or other_language(" ".join(words))
-    denied = any(word in denying(language) - _LACKING or word.endswith("n't") for word in words)
+    language, words = asked_language(question.text) or other_language(" ".join(words)), [*map(fold, words)]
+    denied = any(denies(word, language) for word in words if word not in _LACKING)
     asked, said = (
         {"rule": {"allowed"}} | _sides([piece.text for piece in pieces(fold(question.text))])[0],
         _sides(words)[0],

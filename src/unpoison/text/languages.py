@@ -288,8 +288,7 @@ def _word_value(word: str) -> tuple[int, ...]:
         return (int(simple),)
     if len(word) < 6 or not word.isalpha():
         return ()
-    morphemes = _morphemes()
-    whole, one = morphemes
+    whole, one = _morphemes()
     return tuple(_morpheme_values()[part] for part in one.findall(word)) if whole.fullmatch(word) else ()
 
 

@@ -170,11 +170,11 @@ class Moments(Units):
             end = early[1] + 1 + (phrases("clock").get(words[early[1] + 1]) is not None)
             return self._time(at, end, 60 * hour + early[0], exact=False)
         time = _TIME.fullmatch(words[at])
-        given = int(time[1]) if time else self._hour(at)
+        asked, mark = phrases("clock", "at").before(words, at), phrases("clock").at(words, at + 1)
+        given = int(time[1]) if time else self._hour(at, ordinal=asked)
         if given is None or given > 24:
             return 0
         minutes, sign, end = 60 * given + int(time[3] or 0 if time else 0), time[2] if time else None, at + 1
-        asked, mark = phrases("clock", "at").before(words, at), phrases("clock").at(words, end)
         marked = "" if mark is None or mark[0] == "at" else str(mark[0])
         if self.lasting and marked == "hours" and not asked:
             long = unit_name(words[end]) == "hour" and sign == ":"

@@ -9,14 +9,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from unpoison.text.languages import FUNCTION_WORDS, HAN, duration_unit, other_language
 from unpoison.text.sentences import STOP_WORDS, split, stem
 from unpoison.text.tokens import word_list, word_set
 from unpoison.utils.assets import read_data
 
-__all__ = ["MAX_QUESTION_CHARS", "AnswerType", "Kind", "ParsedQuestion", "Wanted", "read_question", "wanted"]
+__all__ = [
+    "MAX_QUESTION_CHARS",
+    "AnswerType",
+    "Kind",
+    "ParsedQuestion",
+    "Wanted",
+    "asked_language",
+    "read_question",
+    "wanted",
+]
 
 AnswerType: TypeAlias = Literal["person", "place", "date", "number", "polar", "thing"]
 """A name; a place; a point in time; a quantity; yes or no; anything else."""
@@ -78,8 +87,10 @@ def _read(text: str) -> ParsedQuestion:
     empty = STOP_WORDS.union(FUNCTION_WORDS.get(other_language(text) or "", ()))
     content = frozenset(s for word, s in zip(words, stems) if word not in empty) - empty or frozenset(stems)
     question_word = _question_word(words)
-    english = bool(words) and words[0] in _AUXILIARIES and not _form("foreign").match(text)
-    if english or _form("polar").search(text.lower()):
+    english = (
+        bool(words) and words[0] in _AUXILIARIES and not any(form.match(text) for form in _forms("foreign").values())
+    )
+    if english or _polar_language(text.lower()):
         # "is it a boy or a girl?" is not answered by yes
         return ParsedQuestion(text, "thing" if words.count("or") == 1 else "polar", stems, content)
     kind, head = _expect_answer(words, stems, question_word)
@@ -149,18 +160,20 @@ _HOW_MANY = re.compile(
 )
 
 
-@cache
-def _form(table: str) -> re.Pattern[str]:
-    """A form of questions in `data/questions.yaml`."""
-    return re.compile("|".join(f"(?:{form})" for form in read_data("questions.yaml")[table]))
+def asked_language(question: str) -> str | None:
+    """The language of a question, as `other_language`; also of a short one for yes or no."""
+    return other_language(question) or _polar_language(question.lower())
+
+
+def _polar_language(asked: str) -> str | None:
+    return next((name for name, form in _forms("polar").items() if form.search(asked)), None)
 
 
 @cache
-def _asked(table: str) -> tuple[tuple[Kind, re.Pattern[str]], ...]:
-    """The kinds of a table of `data/questions.yaml`, each with the pattern of questions that ask for it."""
-    tables = read_data("questions.yaml")
+def _forms(table: str) -> dict[Any, re.Pattern[str]]:
+    """The forms of questions of a table of `data/questions.yaml`, by kind or language."""
     form = r"(?<!\w)(?:{})(?!\w)" if table == "spaced" else "{}"
-    return tuple((kind, re.compile(form.format("|".join(words)))) for kind, words in tables[table].items())
+    return {name: re.compile(form.format("|".join(rows))) for name, rows in read_data("questions.yaml")[table].items()}
 
 
 def wanted(question: str) -> Wanted:
@@ -174,9 +187,9 @@ def _wanted(question: str) -> Wanted:
     counted = _HOW_MANY.search(asked)
     if counted is not None and (unit := duration_unit(counted["unit"])):
         return Wanted("duration", unit)
-    for kind, pattern in () if _form("polar").search(asked) else _asked("unspaced" if HAN.search(asked) else "spaced"):
+    for kind, pattern in (
+        _forms("unspaced" if HAN.search(asked) else "spaced").items() if not _polar_language(asked) else ()
+    ):
         if pattern.search(asked):
             return Wanted(kind)
-    if counted is not None or expected == "number":
-        return Wanted("number")
-    return Wanted("date") if expected == "date" else Wanted()
+    return Wanted("number" if counted or expected == "number" else "date" if expected == "date" else "")

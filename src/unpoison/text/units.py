@@ -60,7 +60,8 @@ def single(word: str) -> str:
 
 def unit_name(word: str) -> str:
     """The name in `MEASURES` of the unit that a folded word names in any of the languages; "" if none."""
-    named = phrases("units").get(word) or single(word)
+    known = phrases("units")
+    named = known.get(word) or known.get(re.sub("[dt][iu]r$", "", word)) or single(word)  # iki yıldır
     return named if named in MEASURES or named == "time" else ""
 
 
@@ -368,13 +369,13 @@ class Units(Numbers):
 
     def longer(self, value: Fraction, unit: str, end: int) -> tuple[Fraction, int]:
         """A duration with the smaller units that follow: 1 h 30 min; in an answer, a price with hundredths."""
-        priced = unit in CURRENCIES and self.alone
+        priced = unit in CURRENCIES and (self.alone or self.words[end] in JOINING)
         end += self.words[end] == "." and self.words[end + 1].isdecimal() and unit in TIMES  # 1 Std. 30 Min.
         number = self.number(end + (self.words[end] in JOINING)) if unit in _SMALLER or priced else None
         smaller = self.unit(number[1]) if number else ("", 0, [])
         if number and unit == "hour" and _MINUTES.fullmatch(self.words[end]) and not smaller[0]:
             smaller = ("minute", number[1], [])  # 1h30
-        if number and priced and number[1] >= self.size and 10 <= number[0] < 100:
+        if number and priced and not self.words[number[1]].strip(".") and 10 <= number[0] < 100:
             return value + number[0] / 100, number[1]
         if number is None or smaller[0] != _SMALLER.get(unit):
             return value, end

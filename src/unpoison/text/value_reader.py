@@ -9,8 +9,10 @@ a date or a composed number is mistaken for another number. Rules only, linear t
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from unpoison.text.languages import HAN, has_decimal_comma, phrases, table, word_value
@@ -80,6 +82,7 @@ class _Reader(Moments):
         super().__init__(text, asked, years, alone, dots)
         self.text, self.at = text, {piece.start: i for i, piece in enumerate(self.pieces)}
         self.parts: list[tuple[Qualifier, int, int]] = []
+        self.covered = set[int]()  # pieces of what qualifies values
 
     def read(self) -> ReadValues:
         shaped, at = self._shapes(), 0
@@ -94,7 +97,14 @@ class _Reader(Moments):
         self.found.sort(key=lambda value: value.start)
         self._ranges()
         loose = self._attach()
-        self.found = list(map(self._changed, self.found))
+        turns = [turn[1:] for turn in self.parts if turn[0][0] == "direction"]
+        turned, turning = {last - 1 for _, last in turns}, {self.pieces[first].start for first, _ in turns}
+        self.covered -= turned
+        self.found = [self._changed(value, turned, turning) for value in self.found]
+        for n, (left, right) in enumerate(pairwise(self.found)):
+            between = self.text[left.end : right.start].strip()
+            if right.unit == "time" and isinstance(left.key, Quantity) and (between.isalpha() or not between):
+                self.found[n] = left.reaching(*(right.whole or (right.start, right.end)))  # 20 drops twice a day
         taken = [*((value.start, value.end) for value in self.found), *self.taken]
         return ReadValues(tuple(self.found), loose, tuple(sorted(taken)))
 
@@ -141,7 +151,7 @@ class _Reader(Moments):
         value, behind = self.longer(value, unit, behind)
         key = to_count(sign * value, unit)
         spoken = words[begun - 1] if begun else ""
-        if spoken.isalpha() and spoken not in NO_UNITS and not unit and "." in words[at] and not self.dots:
+        if spoken.isalpha() and spoken not in NO_UNITS and unit not in MEASURES and "." in words[at] and not self.dots:
             key = key._replace(written=words[at])  # Python 3.1 is not Python 3.10
         elif self.dots and _DOUBTFUL.fullmatch(words[at]):
             key = key._replace(written=words[at])
@@ -217,6 +227,7 @@ class _Reader(Moments):
         """A value with a part, which these pieces name."""
         region = self.pieces[first].start, self.pieces[last - 1].end
         self.taken.append(region)
+        self.covered.update(range(first, last))
         return value.reaching(*region)._replace(parts=value.parts | {part})
 
     def _part(self, at: int) -> int:
@@ -282,22 +293,24 @@ class _Reader(Moments):
                 self.found[n] = self._qualify(value, own, first, last)
         return frozenset(loose)
 
-    def _changed(self, value: Value) -> Value:
-        """A value with "by" or "to" as a part, if something rose or fell, or if the answer begins so."""
-        at = self.at.get(value.start, 0)
-        if not isinstance(value.key, Quantity) or value.part("range") or not at + 1:
+    def _changed(self, value: Value, turned: Set[int], turning: Set[int]) -> Value:
+        """A value with "by" or "to" as a part, if something rose or fell, or if the answer begins so.
+
+        Args:
+            value: Any value.
+            turned: The last pieces of what says that something rose or fell.
+            turning: Where these phrases begin.
+        """
+        at, direction = self.at.get(value.start, 0), value.part("direction")
+        if not isinstance(value.key, Quantity) or value.part("range") or not (direction or self.alone):
             return value
-        turns = [turn[1:] for turn in self.parts if turn[0][0] == "direction"]
-        turned, begun = {last - 1 for _, last in turns}, at - 1
-        while begun > 0 and begun not in turned and not self._how(begun) and self._between(begun):
+        begun = at - 1
+        while begun > 0 and not self._how(begun) and (self.words[begun] in _ARTICLES or begun in self.covered):
             begun -= 1
         how, limits = self._how(begun), phrases("parts").at(self.words, begun)
-        if value.part("direction"):
-            follows = any(0 <= self.pieces[first].start - value.end <= 1 for first, _ in turns)
-            how = how or ("by" if begun in turned or follows else "")
-        elif (
-            begun or (limits and limits[0] != ("bound", "by")) or not self.alone or value.kind not in ("money", "share")
-        ):
+        if direction:
+            how = how or ("by" if begun in turned or not turning.isdisjoint((value.end, value.end + 1)) else "")
+        elif begun or (limits and limits[0] != ("bound", "by")) or value.kind not in ("money", "share"):
             return value
         if how and how != "by" and limits:  # "hasta": no limit of a price that has risen
             value = value._replace(parts=value.parts - {("bound", "most")})
@@ -308,11 +321,6 @@ class _Reader(Moments):
         part = phrases("parts").at(self.words, at)
         longer = part is not None and not _ARTICLES.issuperset(self.words[at + 1 : part[1]])
         return "" if longer else phrases("changes").get(self.words[at]) or ""
-
-    def _between(self, at: int) -> bool:
-        """Whether a piece is an article or belongs to what qualifies a value."""
-        start = self.pieces[at].start
-        return self.words[at] in _ARTICLES or any(first <= start < last for first, last in self.taken)
 
 
 def _fits(part: Qualifier, value: Value, start: int) -> bool:

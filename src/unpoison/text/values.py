@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from unpoison.text.alignment import Region
@@ -33,7 +34,7 @@ Verdict: TypeAlias = Literal["equal", "compatible", "open", "risky", "rival"]
 FITTING: dict[str, frozenset[str]] = {kind: frozenset(row.split()) for kind, row in table("fitting").items()}
 """The kinds that answer a question for a kind; by default only the kind itself."""
 
-_ALSO_FOUND = {"date": frozenset(("clock", "weekday", "duration")), "number": FITTING["number"]}
+_ALSO_FOUND = {**FITTING, "date": frozenset(("clock", "weekday", "duration")), "money": frozenset[str]()}
 """Of these, the kinds to search for in a passage without a value of the kind itself."""
 
 _NAMES: dict[str, re.Pattern[str]] = {kind: re.compile(shape) for kind, shape in table("names").items()}
@@ -303,9 +304,8 @@ def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float
         places = [match.span() for match in READ_WORD.finditer(sentence) if _root(match[0]) in present]
         own = {_root(sentence[begin:stop]) for begin, stop in places}
         for kind, (first, last), unit, whole in _candidates(sentence, asked.kind):
-            if (kind != asked.kind and kind not in fitting) or (asked.unit and unit != asked.unit):
-                continue
-            if sentence[first:last] in named:
+            other = (kind != asked.kind and kind not in fitting) or (asked.unit and unit != asked.unit)
+            if other or sentence[first:last] in named:
                 continue
             distance = min((max(first - stop, begin - last, 0) for begin, stop in places), default=len(sentence))
             score = len(own) + 0.5 * (len(present) - len(own)) + 1 / (2 + distance)
@@ -343,9 +343,13 @@ def _candidates(sentence: str, kind: Kind) -> list[tuple[Kind, Region, str, Regi
     ]
 
 
+MAX_PLACES = 20
+"""Maximum number of places in a sentence where an answer is looked for."""
+
+
 def completed(answer: str, sentence: str) -> str:
     """An answer with all that belongs to its values in its sentence: "2 tablets a day" for "2"."""
-    for match in re.finditer(re.escape(answer), sentence) if answer else ():
+    for match in islice(re.finditer(re.escape(answer), sentence) if answer else (), MAX_PLACES):
         start, end = match.span()
         apart = not sentence[max(start - 1, 0) : start].isalnum()  # no part of a longer number
         said = [

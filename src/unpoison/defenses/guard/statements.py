@@ -81,18 +81,14 @@ def read_statements(
     a reader says "2" of "2 tablets a day".
     """
     found = yield from _read(query, passages, generator)
-    local = has_decimal_comma(query.reading)
-    return {i: one._replace(answer=_alone(one, passages[i].reading, local)) for i, one in found.items()}
+    return {i: one._replace(answer=_alone(one, passages[i].reading, query.reading)) for i, one in found.items()}
 
 
-def _alone(statement: Statement, text: str, local: bool) -> str:
-    """An answer that means without its passage what it means there; `local`: 1.000 is a thousand in the question."""
+def _alone(statement: Statement, text: str, question: str) -> str:
+    """An answer that means without its passage what it means there; an English question gets 1,000 for 1.000."""
     answer = completed(statement.answer, statement.sentence)
-    return (
-        answer
-        if local or not Numbers(text, has_decimal_comma(text)).dots
-        else _DOTTED.sub(lambda m: m[0].replace(".", ","), answer)
-    )
+    dotted = not has_decimal_comma(question) and Numbers(text, has_decimal_comma(text)).dots
+    return _DOTTED.sub(lambda match: match[0].replace(".", ","), answer) if dotted else answer
 
 
 _DOTTED = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?![.,]?\d)")
@@ -118,7 +114,9 @@ def _read(query: Query, passages: Sequence[Passage], generator: Generator | None
     said = {i: Statement.found(answer, texts[i]) for i, answer in enumerate(answers) if informative(answer)}
     said = _of_kind(question, texts, said, asked)
     if isinstance(generator, ExtractiveReader) and asked.kind:
-        typed = {i: statement for i, statement in said.items() if answers_kind(statement.answer, asked.kind)}
+        typed = {
+            i: one for i, one in said.items() if answers_kind(one.answer, asked.kind) and one.answer != one.sentence
+        }
         return said | find_by_words(question, texts, range(len(texts)), asked) | typed
     return said
 
