@@ -167,3 +167,13 @@ def test_of_many_documents_those_near_the_question_may_have_been_read(tmp_path: 
     assert len(_read_case(file, question="museum", k=39).passages) == 39
     with pytest.raises(InputError, match="line 2: a document needs a text"):
         _read_case(written(tmp_path / "some.jsonl", {"text": "a"}, {"title": "b"}))
+
+
+def test_a_budget_that_is_used_up_is_said(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "complaints.jsonl"
+    path.write_text(json.dumps({"question": CITY, "passages": TEXTS[::2] + TEXTS[1:2], "answer": "Gothenburg"}))
+    shown = run("incident", "--passages", path, "-g", "extractive", "--budget", 1)
+    assert shown.exit_code == 1
+    assert "The budget was exhausted before anything was proven." in shown.stdout
+    assert "the budget of 1 questions is exhausted; raise --budget" in shown.stdout
+    assert "asked 1 question" in shown.stderr

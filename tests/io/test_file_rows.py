@@ -355,3 +355,18 @@ def test_a_record_is_one_line_in_its_own_letters_or_in_ascii() -> None:
     for plain in (False, True):
         with pytest.raises(ValueError, match="JSON"):
             json_line({"a": float("nan")}, plain=plain)
+
+
+def test_an_export_may_name_a_column_twice_or_not_at_all() -> None:
+    table = b"Key,Comment,Comment,\nA-1,first,second,third\n\nA-2,,only,\n"
+    read = list(csv_rows(io.BytesIO(table), "a.csv", 1_000, any_columns=True))
+    first = {"Key": "A-1", "Comment": "first", "Comment column 3": "second", "column 4": "third"}
+    assert read == [None, (first, None), None, ({"Key": "A-2", "Comment column 3": "only"}, None)]
+    with pytest.raises(InputError, match="has the column 'b' twice"):
+        list(csv_rows(io.BytesIO(b"question,b,b\n1,2,3\n"), "a.csv", 1_000))
+    with pytest.raises(InputError, match="names no column that we know"):
+        list(csv_rows(io.BytesIO(b"a,b\n1,2\n"), "a.csv", 1_000))
+    assert list(csv_rows(io.BytesIO(b"a,b\n1,2\n"), "a.csv", 1_000, any_columns=True))[1] == (
+        {"a": "1", "b": "2"},
+        None,
+    )

@@ -224,3 +224,11 @@ def test_a_hostile_claim_cannot_play_the_sentence():
 def test_a_claim_is_checked(text: str, weight: float, passages: tuple[int, ...]):
     with pytest.raises(ValueError):
         Claim(text, weight, (), passages)
+
+
+def test_a_known_source_that_answers_another_question_is_not_heard_beside_one_that_answers_it() -> None:
+    question, beside, right = "when was the mill built", "in the town", "1902"
+    both = says([beside, right], [voice("a.example"), voice("b.example")], question=question)
+    assert [claim.text for claim in both.claims] == [right]
+    alone = says([beside], [voice("a.example")], question=question)
+    assert [claim.text for claim in alone.claims] == [beside]

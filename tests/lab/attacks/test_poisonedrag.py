@@ -34,6 +34,7 @@ def test_templates_need_no_model_and_differ(bare):
     assert len({p.text for p in poisons}) == 30
     assert all(p.reached and p.text.startswith("who wrote emma.") for p in poisons)
     assert {p.meta["source"] for p in poisons} == {"template"}
+    assert {p.meta["trials"] for p in poisons} == {1}
     assert "Jane Austen" not in " ".join(p.text for p in poisons)
 
 

@@ -10,13 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from unpoison.core.answers import Reply
-from unpoison.core.passages import Passage
 from unpoison.errors import OptionError
 from unpoison.models import ExtractiveReader
 from unpoison.models.prompts import Prompt
 from unpoison_lab.architectures.replug import Replug, mixture, weights
 from unpoison_lab.architectures.self_rag import FRAME, RELEVANCE, SUPPORT, UTILITY, SelfRag, best_answer, read_critique
-from unpoison_lab.evaluation.injection import dense_search, hybrid_search
 from unpoison_lab.evaluation.runner import Runner
 from unpoison_lab.evaluation.scenarios import Scenario
 
@@ -214,20 +212,3 @@ def test_blended_is_hybrid_retrieval_and_attacks_aim_at_its_encoder() -> None:
     assert blended.target_encoder == "minilm"
     assert Scenario("sample", policy="retrieve", retriever="hybrid").retriever == "hybrid:lexical"
     assert Scenario.from_dict(blended.to_dict()) == blended
-
-
-def test_hybrid_ranks_are_those_of_the_sum_of_reciprocal_ranks() -> None:
-    """BM25 finds the word, the encoder the other one: each is first once, and the tie goes to the earlier."""
-    search = hybrid_search(Towards())
-    (tied,) = search(["which paris"], [Passage("lyon 0.9"), Passage("paris 0.1")], 2)
-    assert tied.tolist() == [0, 1]
-    (better,) = search(["which paris"], [Passage("lyon 0.1"), Passage("paris 0.9")], 2)
-    assert better.tolist() == [1, 0]
-
-
-def test_hybrid_search_is_the_same_over_a_corpus() -> None:
-    passages = [Passage("paris 0.9"), Passage("lyon 0.1"), Passage("rome 0.5")]
-    (found,) = hybrid_search(Towards())(["which paris"], passages, 2)
-    assert found.tolist()[0] == 0
-    (dense,) = dense_search(Towards())(["which paris"], passages, 3)
-    assert dense.tolist() == [0, 2, 1]

@@ -10,6 +10,7 @@ from unpoison_lab.evaluation.contexts import Candidate, Context, nearest
 from unpoison_lab.evaluation.examples import Example
 from unpoison_lab.evaluation.injection import (
     dense_search,
+    hybrid_search,
     poison_candidates,
     pool,
     prepend,
@@ -174,3 +175,30 @@ def test_in_a_batch_the_poison_of_ten_questions_competes():
     assert ids(staged[9].context) == ids(staged[0].context)
     assert ids(staged[10].context)[:2] == ["q10#x", "q11#x"]
     assert [one.context.injected for one in staged] == [1] * 12
+
+
+class Towards:
+    """An encoder by hand: the cosine of question and passage is the number that the passage ends with."""
+
+    name = "towards"
+
+    def encode(self, texts):
+        shares = [float(text.rsplit(" ", 1)[-1]) if text[-1].isdigit() else 1.0 for text in texts]
+        return np.array([[share, (1 - share**2) ** 0.5] for share in shares], np.float32)
+
+
+def test_hybrid_ranks_are_those_of_the_sum_of_reciprocal_ranks() -> None:
+    """BM25 finds the word, the encoder the other one: each is first once, and the tie goes to the earlier."""
+    search = hybrid_search(Towards())
+    (tied,) = search(["which paris"], [Passage("lyon 0.9"), Passage("paris 0.1")], 2)
+    assert tied.tolist() == [0, 1]
+    (better,) = search(["which paris"], [Passage("lyon 0.1"), Passage("paris 0.9")], 2)
+    assert better.tolist() == [1, 0]
+
+
+def test_hybrid_search_finds_as_many_as_are_asked_for() -> None:
+    passages = [Passage("paris 0.9"), Passage("lyon 0.1"), Passage("rome 0.5")]
+    (found,) = hybrid_search(Towards())(["which paris"], passages, 2)
+    assert found.tolist()[0] == 0
+    (dense,) = dense_search(Towards())(["which paris"], passages, 3)
+    assert dense.tolist() == [0, 2, 1]
