@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from unpoison.text.languages import MAX_NUMBER_CHARS, word_value
-from unpoison.text.units import Numbers, near, single, to_count, unit_name
+from unpoison.text.units import Numbers, near, rounds, single, to_count, unit_name
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,22 @@ def test_a_word_of_number_words_is_read_up_to_a_bound() -> None:
     assert word_value("zweihundertfunfzig") == (2, 100, 50)
     assert word_value("hundert" * 20) == ()
     assert len("hundert" * 20) > MAX_NUMBER_CHARS
+
+
+@pytest.mark.parametrize(
+    ("rounded", "exact", "is_rounded"),
+    [
+        ((Fraction(21, 10), "kg"), (Fraction(2130), "g"), True),
+        ((Fraction(2850), "m"), (Fraction(2847), "m"), True),
+        ((Fraction(21, 10), "kg"), (Fraction(2160), "g"), False),
+        ((Fraction(2), "kg"), (Fraction(2130), "g"), False),  # one digit says too little
+        ((Fraction(48_000), ""), (Fraction(48_200), ""), False),  # a count is exact
+        ((Fraction(100), "€"), (Fraction(101), "€"), False),
+        ((Fraction(21, 10), "kg"), (Fraction(21, 10), "km"), False),
+        ((Fraction(0), "kg"), (Fraction(0), "kg"), False),
+    ],
+)
+def test_a_measure_is_rounded_to_two_digits_or_more(
+    rounded: tuple[Fraction, str], exact: tuple[Fraction, str], is_rounded: bool
+) -> None:
+    assert rounds(to_count(*rounded), to_count(*exact)) is is_rounded

@@ -15,6 +15,7 @@ from unpoison.text.values import (
     compare_all,
     completed,
     find_value,
+    fits,
     one_of_each,
     question_coverage,
     several,
@@ -47,7 +48,12 @@ from unpoison.text.values import (
         ("Wie hoch ist ein Geschäftsanteil?", "number", ""),
         ("Wer ist verantwortlich?", "person", ""),
         ("Où se trouve l'entrée ?", "place", ""),
-        ("Welches Achsgewicht ist zulässig?", "number", ""),
+        ("Welches Achsgewicht ist zulässig?", "number", "mass"),
+        ("How much does the tent weigh?", "number", "mass"),
+        ("How tall is the tower?", "number", "length"),
+        ("How many people fit in?", "number", ""),
+        ("Which port does the server listen on?", "code", ""),
+        ("Which port does the ferry leave from?", "", ""),
         ("保修期是多久？", "duration", ""),
         ("会議はいつですか。", "date", ""),
         ("年费是多少钱？", "money", ""),
@@ -257,3 +263,27 @@ def test_an_answer_is_completed_with_what_belongs_to_its_values(answer: str, sen
 def test_a_question_for_a_time_asks_for_no_sum_or_duration_that_it_mentions() -> None:
     assert wanted("When is the fee due?").kind == wanted("Wann endet die Frist?").kind == "date"
     assert agree("el 15 de abril", "15/04", "date", "¿Cuándo termina el plazo?") == "equal"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "fit"),
+    [
+        ("How much does the tent weigh?", "2.1 kg", True),
+        ("How much does the tent weigh?", "two persons", False),
+        ("How much does the tent weigh?", "2.1", True),
+        ("How much does the tent weigh?", "as much as a cat", None),
+        ("How many people fit in?", "two persons", True),
+        ("Which port does the server listen on?", "7421", True),
+        ("Which port does the server listen on?", "integer", False),
+        ("Which port does the server listen on?", "MPL 2.0", False),
+    ],
+)
+def test_an_answer_measures_what_is_asked_for(question: str, answer: str, fit: bool | None) -> None:
+    assert fits(answer, wanted(question)) is fit
+
+
+def test_what_is_measured_and_the_number_of_a_code_are_found_in_a_passage() -> None:
+    question, text = "How much does the tent weigh?", "The tent is for 2 persons and has 2.1 kg."
+    assert (found := find_value(question, text, wanted(question))) is not None and found[0] == "2.1 kg"
+    question, text = "Which port does the server listen on?", "The server has 3 workers; its port is 7421 (integer)."
+    assert (found := find_value(question, text, wanted(question))) is not None and found[0] == "7421"

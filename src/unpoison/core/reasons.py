@@ -1,8 +1,7 @@
 """Why a defense decided as it did: a code, its parameters, and the sentence that they make.
 
-A defense calls `Reason.of("grada.central", place=1, ...)`; its file has the sentences of its own codes, and `SENTENCES`
-those of all. Programs read the code and the parameters, never the sentence. A string from a custom defense is a reason
-without a code.
+A defense calls `Reason.of("grada.central", place=1, ...)`; `SENTENCES` has the sentences of all codes. Programs read
+the code and the parameters, never the sentence. A string from a custom defense is a reason without a code.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 from unpoison.errors import clip
 from unpoison.utils.assets import read_data
 
-__all__ = ["PAST", "PLACE", "PROMPT_INJECTION", "SENTENCES", "Reason", "add_sentences", "as_reason", "quotable"]
+__all__ = ["PROMPT_INJECTION", "SENTENCES", "Reason", "add_sentences", "as_reason", "quotable"]
 
 PROMPT_INJECTION = "prompt_injection"
 """The code for a dropped prompt injection, and the name of the evidence for it."""
@@ -34,11 +33,8 @@ DIGITS = 6
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-PLACE = "place {place} of {count}"
-PAST = f"{PLACE}, past the {{keep}} kept"
-
 SENTENCES: dict[str, str] = read_data("reasons.json")
-"""The sentence of every code, as a `str.format` string over the parameters of the reason; a defense adds its own."""
+"""The sentence of every code, as a `str.format` string over the parameters of the reason; other packages add theirs."""
 
 
 def add_sentences(sentences: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from unpoison.algorithms.bm25 import bm25
 from unpoison.algorithms.centrality import pagerank
 from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import PAST, PLACE, Reason, add_sentences
+from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ScreeningOptions
@@ -31,13 +31,6 @@ from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["Grada"]
-
-add_sentences({
-    "grada.central": f"{PLACE}: graph score {{score:.4f}}, strongest edge {{tie:.3f}} to passage {{passage}}",
-    "grada.central_past": f"{PAST}: graph score {{score:.4f}}, strongest edge {{tie:.3f}} to passage {{passage}}",
-    "grada.untied": f"{PLACE}: graph score {{score:.4f}}, no edge to any other passage",
-    "grada.untied_past": f"{PAST}: graph score {{score:.4f}}, no edge to any other passage",
-})  # fmt: skip
 
 IDLE = "the encoder is not used: BM25 compares the passages, unless variant=ebd or similarity=encoder"
 

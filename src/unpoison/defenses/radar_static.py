@@ -20,7 +20,7 @@ from unpoison.algorithms.cosine import cosine
 from unpoison.algorithms.mincut import min_cut
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, add_sentences, quotable
+from unpoison.core.reasons import Reason, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, make_answer
@@ -38,17 +38,6 @@ from unpoison.models.requests import Flow, encode, generate, judge
 from unpoison.text.replies import informative
 
 __all__ = ["AnswerGraph", "AtomicAnswers", "Matrix", "StaticRadar"]
-
-BALANCE = "support {support:.2f} against {against:.2f}"
-
-add_sentences({
-    "radar.uninformative": "its atomic answer is uninformative",
-    "radar.trusted": f"answers {{answer!r}}, on the trusted side of the cut: {BALANCE}",
-    "radar.outlier": f"answers {{answer!r}}, on the trusted side but unlike the other trusted answers: {BALANCE}",
-    "radar.unsupported": f"answers {{answer!r}}, cut off with too little support: {BALANCE}",
-    "radar.contradicted": f"answers {{answer!r}}, cut off because other answers contradict it: {BALANCE}",
-    "radar.conflict": "conflict {conflict:.2f} with passage {passage}",
-})  # fmt: skip
 
 Matrix = NDArray[np.float64]
 

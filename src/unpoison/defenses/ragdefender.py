@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unpoison.algorithms.clusters import agglomerative, concentration, top_pair_frequency, top_terms
 from unpoison.algorithms.cosine import best_first, cosine
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, add_sentences
+from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import EQUAL, Defense, ScreeningOptions
@@ -31,14 +31,6 @@ from unpoison.utils.checks import among, at_least
 
 __all__ = ["Grouping", "RagDefender"]
 
-NEAREST = "most similar to passage {passage} ({similarity:.2f})"
-
-add_sentences({
-    "ragdefender.suspect": f"suspect {{place}} of {{count}}: pair frequency {{frequency:.3f}}, {NEAREST}",
-    "ragdefender.below": f"pair frequency {{frequency:.3f}} is below that of the {{count}} suspects, {NEAREST}",
-    "ragdefender.no_suspects": f"no suspects; {NEAREST}",
-    "ragdefender.too_few": "fewer than {least} passages: too few to group, all kept",
-})  # fmt: skip
 
 Vectors = NDArray[np.float32]
 Matrix = NDArray[np.float64]

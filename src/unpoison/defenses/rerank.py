@@ -10,7 +10,7 @@ from typing import Unpack
 
 from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import PAST, PLACE, Reason, add_sentences
+from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ScreeningOptions
@@ -20,11 +20,6 @@ from unpoison.models.requests import Flow, compare
 from unpoison.utils.checks import at_least
 
 __all__ = ["Rerank"]
-
-add_sentences({
-    "rerank.kept": f"{PLACE}: relevance {{relevance:.4f}}",
-    "rerank.past": f"{PAST}: relevance {{relevance:.4f}}",
-})  # fmt: skip
 
 BGE = "BAAI/bge-reranker-large"
 

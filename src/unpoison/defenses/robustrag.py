@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, Unpack
 
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, add_sentences, quotable
+from unpoison.core.reasons import Reason, quotable
 from unpoison.defenses.base import AnsweringDefense, ShellOptions, make_answer
 from unpoison.defenses.voices import is_isolated, read_alone
 from unpoison.models.prompts import Prompt, fill_prompt
@@ -40,11 +40,6 @@ from unpoison.text.tokens import ENGLISH_318, word_list
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["RobustRag", "empty", "keywords"]
-
-add_sentences({
-    "robustrag.votes": "no passage is dropped: each is read alone and has one vote",
-    "robustrag.voted": "answers {answer!r} (votes: {votes:.2f})",
-})  # fmt: skip
 
 MAX_DOUBTFUL = 14
 """Maximum of `doubtful`: every subset of the doubtful keywords costs one call."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unpoison.core.answers import Answer, Reply
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, add_sentences
+from unpoison.core.reasons import Reason
 from unpoison.defenses.base import AnsweringDefense, Defense, ShellOptions, make_answer
 from unpoison.errors import InputError, OptionError
 from unpoison.models.checkpoints import softmax
@@ -26,12 +26,6 @@ from unpoison.models.requests import Flow, next_token
 from unpoison.utils.checks import among, at_least, within
 
 __all__ = ["RobustRagDecoding", "secure_token", "token_model"]
-
-add_sentences({
-    "robustrag.probabilities": "no passage is dropped: each is read alone and adds its probabilities",
-    "robustrag.read": "P(I don't know) = {refusal:.2f}: read",
-    "robustrag.left_out": "P(I don't know) = {refusal:.2f}: left out",
-})  # fmt: skip
 
 MAX_PASSAGES = 100
 """Every step holds one distribution over the vocabulary in memory for each passage."""

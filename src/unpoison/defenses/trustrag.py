@@ -24,7 +24,7 @@ from unpoison.algorithms.clusters import kmeans, two_means
 from unpoison.algorithms.cosine import cosine
 from unpoison.core.answers import Answer
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, add_sentences
+from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import EQUAL, Defense, ShellOptions, make_answer, note_unfinished
@@ -43,28 +43,6 @@ from unpoison.utils.checks import among, at_least, within
 from unpoison.utils.extras import require
 
 __all__ = ["Cluster", "TrustRag", "group_filter", "reference_filter", "reference_overlaps"]
-
-add_sentences({
-    "trustrag.too_alike": "in a cluster of {size} near-copies: mean cosine {density:.2f}, mean ROUGE-L {overlap:.2f}",
-    "trustrag.dense": "in a dense cluster of {size}: mean cosine {density:.2f}",
-    "trustrag.denser": "in the denser cluster, of {size}: mean cosine {density:.2f}",
-    "trustrag.alone_like_malicious": "alone in its cluster, close to the malicious one (mean cosine {closeness:.2f})",
-    "trustrag.alone_unlike_malicious": "alone in its cluster, far from the malicious one (mean cosine {closeness:.2f})",
-    "trustrag.alone": "alone in its cluster",
-    "trustrag.own_words": "in a dense cluster of {size} that shares little wording: mean cosine {density:.2f}, mean "
-    "ROUGE-L {overlap:.2f}",
-    "trustrag.not_dense": "in a cluster of {size} that is not dense: mean cosine {density:.2f}",
-    "trustrag.too_few": "fewer than {least} passages: too few to cluster, all kept",
-    "trustrag.no_clustering": "clustering is switched off: all kept",
-    "trustrag.no_shared_wording": "no two passages have a ROUGE-L above {overlap:g}: nothing is filtered",
-    "trustrag.one_cluster": "all embeddings are equal: one dense cluster, dropped",
-    "trustrag.both_dense": "both clusters are dense: all dropped",
-    "trustrag.lone_like_dense": "the group is dense and the lone passage is like it: all dropped",
-    "trustrag.lone_unlike_dense": "the group is dense and the lone passage is not like it: the group is dropped",
-    "trustrag.lone_dropped": "the group is not dense, so the lone passage is dropped",
-    "trustrag.dense_or_shared": "its cluster is dense, or it shares wording inside its cluster",
-    "trustrag.passed": "kept by the released code's rules",
-})  # fmt: skip
 
 Matrix = NDArray[np.float64]
 Group = NDArray[np.intp]

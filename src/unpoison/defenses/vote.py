@@ -46,7 +46,7 @@ import numpy as np
 from unpoison.algorithms.votes import outvotes
 from unpoison.core.answers import Answer, guarantee_sentence
 from unpoison.core.passages import Passage, Query
-from unpoison.core.reasons import Reason, add_sentences, quotable
+from unpoison.core.reasons import Reason, quotable
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, ShellOptions
@@ -64,13 +64,6 @@ from unpoison.text.replies import informative
 from unpoison.utils.checks import at_least
 
 __all__ = ["Vote", "answer_by_vote", "answers_by_origin", "need_proof", "withhold_unproved"]
-
-add_sentences({
-    "vote.no_answer": "does not answer",
-    "vote.nobody_wins": "answers {answer!r} (votes: {votes}); no answer wins",
-    "vote.wins": "answers {answer!r}, which wins (votes: {support})",
-    "vote.loses": "answers {answer!r} (votes: {votes} against {support})",
-})  # fmt: skip
 
 
 class Poll(NamedTuple):

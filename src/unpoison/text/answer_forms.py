@@ -22,7 +22,7 @@ from unpoison.text.questions import ParsedQuestion, asked_language, read_questio
 from unpoison.text.tokens import ENGLISH_318, Token, arabic, fold_text, tokens, word_list
 from unpoison.text.units import MEASURES, Quantity
 from unpoison.text.value_reader import read_values
-from unpoison.text.values import compare_all
+from unpoison.text.values import compare_all, without_limit
 from unpoison.utils.assets import read_data
 
 __all__ = [
@@ -116,7 +116,7 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
         alone=True,
         dots=has_decimal_comma(expected.text) or has_decimal_comma(text),
     )
-    values = _distinct(reading.values, said)
+    values = _distinct(without_limit(reading.values, expected.text), said)
     answer_tokens = tokens(fold_text(said))
     rest = tokens(fold_text(_without(said, reading.taken))) if values else answer_tokens
     words = [_bare(t.text) for t in answer_tokens]

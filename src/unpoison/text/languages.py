@@ -80,8 +80,12 @@ def other_language(text: str) -> str | None:
 
 
 def has_decimal_comma(text: str) -> bool:
-    """Whether 1,250 is little more than one in the language of a text, as in most but English, Chinese and Japanese."""
-    return other_language(text) not in (None, "zh", "ja", "ko")
+    """Whether 1,250 is little more than one in the language of a text, as in most but English and those of Asia."""
+    return other_language(text) not in (None, "zh", "ja", "ko") and not _POINTED.search(text)
+
+
+_POINTED = re.compile("[\u0590-\u05ff\u0900-\u109f]{2,}")
+"""Hebrew, and the scripts of India and South East Asia, whose languages have a decimal point."""
 
 
 def is_mixed(text: str) -> bool:
@@ -170,9 +174,9 @@ class WordPiece(NamedTuple):
 
 _NUMBERS = (
     r"\d{1,4}(?P<mark>[-/.])\d{1,2}(?P=mark)\d{2,4}(?![\d./-]\d)|\d{1,2}:\d\d(?::\d\d)?(?!\d)"
-    r"|\d{1,3}(?:[.,']\d{3})+(?:[.,]\d+)?(?!\d)|\d+(?:\.\d+){2,}|\d+(?:[.,]\d+)?"
+    r"|\d{1,2}(?:,\d\d)+,\d{3}(?!\d)|\d{1,3}(?:[.,']\d{3})+(?:[.,]\d+)?(?!\d)|\d+(?:\.\d+){2,}|\d+(?:[.,]\d+)?"
 )
-_WORD = r"[^\W\d_\u3040-\u30ff\u3400-\u9fff]"
+_WORD = r"(?:[^\W\d_\u3040-\u30ff\u3400-\u9fff]|[\u0900-\u0903\u093a-\u094f\u0955-\u0957])"  # vowels of Devanagari
 
 
 def pieces(text: str) -> list[WordPiece]:

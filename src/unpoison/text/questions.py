@@ -149,7 +149,7 @@ def _predicate(words: list[str], stems: tuple[str, ...], question_word: int) -> 
 
 
 class Wanted(NamedTuple):
-    """The kind of value that a question asks for, "" if unspecified, and the unit of a duration."""
+    """The kind of value that a question asks for, "" if unspecified, and its unit or what is measured ("mass")."""
 
     kind: Kind = ""
     unit: str = ""
@@ -171,8 +171,8 @@ def _polar_language(asked: str) -> str | None:
 
 @cache
 def _forms(table: str) -> dict[Any, re.Pattern[str]]:
-    """The forms of questions of a table of `data/questions.yaml`, by kind or language."""
-    form = r"(?<!\w)(?:{})(?!\w)" if table == "spaced" else "{}"
+    """The forms of questions of a table of `data/questions.yaml`, by kind, what is measured, or language."""
+    form = r"(?<!\w)(?:{})(?!\w)" if table in ("spaced", "measured") else "{}"
     return {name: re.compile(form.format("|".join(rows))) for name, rows in read_data("questions.yaml")[table].items()}
 
 
@@ -187,6 +187,9 @@ def _wanted(question: str) -> Wanted:
     counted = _HOW_MANY.search(asked)
     if counted is not None and (unit := duration_unit(counted["unit"])):
         return Wanted("duration", unit)
+    for measured, pattern in _forms("measured").items():
+        if pattern.search(asked):
+            return Wanted("number", measured)
     for kind, pattern in (
         _forms("unspaced" if HAN.search(asked) else "spaced").items() if not _polar_language(asked) else ()
     ):

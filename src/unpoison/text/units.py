@@ -11,8 +11,8 @@ from unpoison.text.questions import Kind
 from unpoison.text.tokens import word_list, word_set
 
 __all__ = [
-    "CURRENCIES", "JOINING", "MEASURES", "NO_UNITS", "Numbers", "Qualifier", "Quantity", "Units", "kind_of", "near",
-    "period_of", "single", "to_count", "unit_name",
+    "CURRENCIES", "JOINING", "MEASURES", "NO_UNITS", "PHYSICAL", "Numbers", "Qualifier", "Quantity", "Units", "kind_of",
+    "near", "period_of", "rounds", "single", "to_count", "unit_name",
 ]  # fmt: skip
 
 Qualifier: TypeAlias = tuple[str, str]
@@ -50,6 +50,9 @@ MEASURES: dict[str, tuple[str, Fraction, str]] = {
 CURRENCIES = {name: kind for name, (kind, factor, system) in MEASURES.items() if kind == system and len(kind) == 3}
 """The currency of each unit of money."""
 
+PHYSICAL = frozenset(kind for kind, *_ in MEASURES.values()) - {"time", "share", "points", *CURRENCIES.values()}
+"""Kinds of things measured, of which one says nothing about another, or about a number of pieces."""
+
 
 def single(word: str) -> str:
     """A word without the ending of its plural. Constant time."""
@@ -84,6 +87,18 @@ def near(left: Quantity, right: Quantity, *, about: bool = False) -> bool:
     endless = 10**9 % left.value.denominator or 10**9 % right.value.denominator  # a third is 33.3 %
     error = ABOUT if about else ROUNDED * (left.system != right.system or endless > 0)
     return abs(left.amount - right.amount) <= error * max(abs(left.amount), abs(right.amount))
+
+
+def rounds(left: Quantity, right: Quantity) -> bool:
+    """Whether a measure, of two significant digits or more, is another one rounded: 2.1 kg and 2,130 g."""
+    if left.kind not in PHYSICAL or left.kind != right.kind or not left.value:
+        return False
+    digits = abs(left.value * 10**9)
+    if digits.denominator > 1:
+        return False
+    step = Fraction(10 ** (len(str(digits)) - len(str(digits).rstrip("0"))), 10**9)
+    exact = right.amount * left.value / left.amount
+    return abs(left.value) >= 10 * step and 2 * abs(exact - left.value) <= step
 
 
 JOINING = word_set("and und et y e en i con")
@@ -212,6 +227,8 @@ class Numbers:
 
 def _digits(raw: str, dots: bool) -> Fraction | None:
     """The value of digits: `1,000` and `1'000` are a thousand, `8,50` and `8.5` are not; None if it is no number."""
+    if re.fullmatch(r"[1-9]\d?(?:,\d\d)+,\d{3}", raw):  # 1,00,000 in India
+        return Fraction(raw.replace(",", ""))
     if re.fullmatch(r"[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:'\d{3})+(?:[.,]\d+)?)", raw):
         return Fraction(raw.replace("'", "").replace(",", ".") if "'" in raw else raw.replace(",", ""))
     grouped = re.fullmatch(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?", raw)

@@ -20,12 +20,12 @@ from unpoison.text.moments import HALVES, Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, Kind, Wanted
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
-from unpoison.text.units import Qualifier, Quantity, near, to_count
+from unpoison.text.units import MEASURES, PHYSICAL, Qualifier, Quantity, near, rounds, to_count
 from unpoison.text.value_reader import MAX_CHARS, read_values, values
 
 __all__ = [
-    "Verdict", "agree", "answers_kind", "compare_all", "completed", "find_value", "one_of_each", "question_coverage",
-    "several", "values", "without_values",
+    "Verdict", "agree", "answers_kind", "compare_all", "completed", "find_value", "fits", "measures", "one_of_each",
+    "question_coverage", "several", "values", "without_limit", "without_values",
 ]  # fmt: skip
 
 Verdict: TypeAlias = Literal["equal", "compatible", "open", "risky", "rival"]
@@ -37,6 +37,9 @@ FITTING: dict[str, frozenset[str]] = {kind: frozenset(row.split()) for kind, row
 _ALSO_FOUND = {**FITTING, "date": frozenset(("clock", "weekday", "duration")), "money": frozenset[str]()}
 """Of these, the kinds to search for in a passage without a value of the kind itself."""
 
+_DIGITS = re.compile(r"\d{2,}")
+"""A number that can be a code."""
+
 _NAMES: dict[str, re.Pattern[str]] = {kind: re.compile(shape) for kind, shape in table("names").items()}
 """Names of people and streets, for questions in a language other than English."""
 
@@ -46,11 +49,23 @@ def answers_kind(answer: str, kind: Kind) -> bool | None:
     if not kind or kind in _NAMES:
         return None
     often = (one for one in read_values(answer[:MAX_CHARS], alone=True).values if one.unit == "time")  # "fortnightly"
-    found = {value.kind for value in (*read_values(answer[:MAX_CHARS], asked=kind).values, *often)}
-    found -= {"weekday", "daypart"}  # "every Tuesday": by its hour
+    said = {found for found, *_ in _candidates(answer[:MAX_CHARS], kind)} | {value.kind for value in often}
+    found = said - {"weekday", "daypart"}  # "every Tuesday": by its hour
     if kind in found or (found and found <= FITTING.get(kind, frozenset((kind,)))):
         return True
     return False if found or kind in ("iban", "phone", "code") else None
+
+
+def measures(unit: str, asked: Wanted) -> bool:
+    """Whether a unit is asked for, measures what is asked for, or any will do."""
+    return asked.unit in ("", unit, MEASURES[unit][0] if unit in MEASURES else unit)
+
+
+def fits(answer: str, asked: Wanted) -> bool | None:
+    """As `answers_kind`, and whether one of its values measures what is asked for, if any has a unit."""
+    units = [value.unit for value in values(answer) if value.unit]
+    other = asked.kind == "number" and units and not any(measures(unit, asked) for unit in units)
+    return False if other else answers_kind(answer, asked.kind)
 
 
 def agree(left: str, right: str, kind: Kind, question: str = "") -> Verdict | None:
@@ -58,11 +73,12 @@ def agree(left: str, right: str, kind: Kind, question: str = "") -> Verdict | No
 
     None if one has no such value, or both have several. Values in the question do not count.
     """
-    few, many = sorted((_fitting(left, kind, question), _fitting(right, kind, question)), key=len)
+    both = (_fitting(left, kind, question), _fitting(right, kind, question))
+    few, many = sorted(both, key=lambda found: (not one_of_each(found), len(found)))
     if not kind or not one_of_each(few):
         return None
     nearest = [
-        max((compare(value, other) for other in many if _group(other) == _group(value)), key=RANK.__getitem__)
+        max((_compare_pieces(value, other) for other in many if _group(other) == _group(value)), key=RANK.__getitem__)
         for value in few
         if any(_group(other) == _group(value) for other in many)
     ]
@@ -79,9 +95,21 @@ def _fitting(answer: str, kind: Kind, question: str) -> list[Value]:
     named = {question[value.start : value.end] for value in values(question)}
     local = has_decimal_comma(question)
     read = read_values(answer[:MAX_CHARS], asked=kind, years=kind == "date", dots=local).values
-    found = [_bare(value) for value in read if answer[value.start : value.end] not in named]
+    found = [value for value in without_limit(read, question) if answer[value.start : value.end] not in named]
     exact = [value for value in found if value.kind == kind and kind != "number"]
     return exact or [value for value in found if value.kind in FITTING.get(kind, ())]
+
+
+def without_limit(found: Sequence[Value], question: str) -> tuple[Value, ...]:
+    """Values without the bound that a question asks for: its answers "4" and "up to 12" are two limits."""
+    asked = read_values(question[:MAX_QUESTION_CHARS]).loose & {("bound", "least"), ("bound", "most")}
+    return tuple(value._replace(parts=value.parts - asked) for value in found)
+
+
+def _compare_pieces(left: Value, right: Value) -> Verdict:
+    """Two values of which one may be a number of pieces: beside another number, a noun is no unit."""
+    verdict = compare(left, right)
+    return verdict if verdict == "open" else compare(_bare(left), _bare(right))
 
 
 def _bare(value: Value) -> Value:
@@ -112,6 +140,8 @@ _BOUNDS: dict[frozenset[str], Verdict] = {
 def compare(left: Value, right: Value) -> Verdict:
     """Two values of one kind: equal if all parts agree, compatible if one has a part more, rivals if one differs."""
     core = _compare_keys(left, right)
+    if core == "open" and isinstance(left.key, Quantity):
+        return core
     bounds = _compare_bounds(left, right)
     if core in ("rival", "risky"):
         bounded = any(v.part("bound") in _OPEN or (v.kind == "date" and v.part("bound")) for v in (left, right))
@@ -124,7 +154,7 @@ def compare(left: Value, right: Value) -> Verdict:
     strict = core == "equal" and {mine.get("bound"), theirs.get("bound")} in ({None, "more"}, {None, "less"})  # over 18
     missing = (mine.keys() ^ theirs.keys()) - {"order", "half", "near"}
     if bounds == "risky" or strict or missing & {"range", "decade"}:
-        return "risky"
+        return "open" if left.kind == "clock" and "range" in missing else "risky"  # it opens at 9, or closes at 13
     return "compatible" if core == "compatible" or missing else core
 
 
@@ -165,7 +195,8 @@ def _compare_keys(left: Value, right: Value) -> Verdict:
     if isinstance(first, Quantity) and isinstance(second, Quantity):
         if left.unit == right.unit == "time" and left.part("rate") and right.part("rate"):
             return "equal" if near(_frequency(left), _frequency(right)) else "rival"
-        core, about = _compare_counts(first, second), left.part("near") or right.part("near")
+        core, said = _compare_counts(first, second), left.part("near") or right.part("near")
+        about = bool(said) or rounds(first, second) or rounds(second, first)
         alike = about and _order(left)[0] == _order(right)[0] and near(first, second, about=True)
         return "compatible" if alike and core == "rival" else core
     if left.kind == right.kind == "date":
@@ -215,6 +246,9 @@ def _compare_counts(left: Quantity, right: Quantity) -> Verdict:
     """Measures are converted; other units must be equal, or missing in one."""
     if left.written != right.written and "," in left.written + right.written and left.value == right.value:
         return "risky"  # 1,000 is one or a thousand
+    apart = left.kind != right.kind and left.unit and right.unit and {left.unit, right.unit} != {"£", "pound"}
+    if apart and left.value != right.value and {left.kind, right.kind} & PHYSICAL:
+        return "open"  # 600 mg and two tablets, 1.5 litres and 2 kilowatts
     if left.kind and right.kind:
         if {left.unit, right.unit} == {"£", "pound"}:
             return "equal" if left.value == right.value else "rival"
@@ -278,7 +312,7 @@ def _match(few: list[Value], many: list[Value]) -> Verdict:
         best = max(verdicts, key=RANK.__getitem__)
         worst = min(worst, best, key=RANK.__getitem__)
         rest.pop(verdicts.index(best))
-    return worst if even or worst == "rival" else "risky"
+    return worst if even or worst in ("rival", "open") else "risky"
 
 
 def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float] | None:
@@ -304,7 +338,7 @@ def find_value(question: str, text: str, asked: Wanted) -> tuple[str, str, float
         places = [match.span() for match in READ_WORD.finditer(sentence) if _root(match[0]) in present]
         own = {_root(sentence[begin:stop]) for begin, stop in places}
         for kind, (first, last), unit, whole in _candidates(sentence, asked.kind):
-            other = (kind != asked.kind and kind not in fitting) or (asked.unit and unit != asked.unit)
+            other = (kind != asked.kind and kind not in fitting) or not measures(unit, asked)
             if other or sentence[first:last] in named:
                 continue
             distance = min((max(first - stop, begin - last, 0) for begin, stop in places), default=len(sentence))
@@ -340,6 +374,7 @@ def _candidates(sentence: str, kind: Kind) -> list[tuple[Kind, Region, str, Regi
     return [
         (v.kind, (v.start, v.end), v.unit, v.whole or (v.start, v.end))
         for v in read_values(sentence, asked=kind).values
+        if (kind, v.kind) != ("code", "number") or _DIGITS.fullmatch(sentence, v.start, v.end)
     ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unpoison import Guard
 from unpoison.core.passages import Passage, Query
 from unpoison.core.verdicts import Claim, disagreement
 from unpoison.defenses.guard.claims import Findings, claims_of
@@ -17,6 +19,7 @@ from unpoison.models import ScriptedGenerator
 from unpoison.models.passage_reader import Reading
 from unpoison.models.protocols import Models
 from unpoison.runtime.driver import run
+from unpoison.sources import Sources
 
 QUESTION = "which city has the museum of the warship Vasa"
 
@@ -232,3 +235,19 @@ def test_a_known_source_that_answers_another_question_is_not_heard_beside_one_th
     assert [claim.text for claim in both.claims] == [right]
     alone = says([beside], [voice("a.example")], question=question)
     assert [claim.text for claim in alone.claims] == [beside]
+
+
+class Reads(ScriptedGenerator):
+    """Reads a weight, and answers with a length."""
+
+    def read(self, question: str, passages: Any, /) -> list[Reading]:
+        found = [passage.index("55 kg") for passage in passages]
+        return [Reading("55 kg", start, start + 5, 0.9, 0.01) for start in found]
+
+
+def test_an_answer_that_measures_something_else_than_its_claim_is_not_given():
+    text = "The anvil, forged steel, 55 kg, has a face of 320 mm."
+    passages = [Passage(text, source="https://a.example/1")]
+    for said, answered in (("320 mm", "55 kg"), ("It is 55 kg.", "It is 55 kg.")):
+        guard = Guard(generator=Reads(said), sources=Sources({"known": ["a.example"]}))
+        assert guard.answer("How heavy is the anvil?", passages).text == answered

@@ -189,6 +189,25 @@ def test_a_value_of_another_kind_is_replaced_by_one_of_the_kind_that_is_asked_fo
     assert find_by_words(question, [none], [0], wanted(question)) == {}
 
 
+def test_what_measures_something_else_is_no_answer() -> None:
+    question, text = "How much does the tent weigh?", "The tent is for three persons and weighs 2.7 kg."
+    assert read(question, [text], Reads(reading(text, "three persons", 0.1)))[0].answer == "2.7 kg"
+    other = "The tent is for three persons."
+    assert read(question, [other], Reads(reading(other, "three persons", 0.1))) == {}
+
+
+def test_a_dose_in_milligrams_and_one_in_tablets_are_no_dispute() -> None:
+    question = "How many tablets may an adult take at most?"
+    texts = ["An adult may take 1,600 mg a day.", "An adult may take at most 4 tablets."]
+    found = read(question, texts, Reads(reading(texts[0], "1,600 mg", 0.01), reading(texts[1], "4", 0.01)))
+    findings, _ = run(claims_of(question, found, [Voice(n, n, "known", 0.8) for n in "ab"], texts=texts), Models())
+    assert (findings.rivals, len(findings.claims)) == ((), 2)
+    lie = {**found, 2: Statement("up to 12 tablets", "", 0.01)}
+    voices = [*(Voice(n, n, "known", 0.8) for n in "ab"), Voice("c", "c", "fresh", 0.05, counts=False)]
+    findings, _ = run(claims_of(question, lie, voices, texts=[*texts, ""]), Models())
+    assert [findings.claims[n].text for n in findings.outvoted] == ["up to 12 tablets"]
+
+
 def test_a_shape_is_recognised_where_the_reader_gives_nothing() -> None:
     question, text = "What is the phone number of the office?", "The phone number of the office is +49 30 1234567."
     found = read(question, [text], Reads(reading(text, "office", 0.99, answer=False)))

@@ -36,7 +36,7 @@ from unpoison.text.answers import LIKELY, Related, goes_with, group_equivalent, 
 from unpoison.text.languages import other_language
 from unpoison.text.questions import wanted
 from unpoison.text.replies import informative
-from unpoison.text.values import agree, answers_kind, question_coverage, values
+from unpoison.text.values import agree, answers_kind, fits, measures, question_coverage, values
 
 __all__ = ["SHARE", "Findings", "answer_from_claims", "claims_of", "relations"]
 
@@ -194,7 +194,8 @@ def _on_subject(
     if asked.kind:
         known = [i for i in known if answers_kind(statements[i].answer, asked.kind)] or known
     if asked.unit:
-        known = [i for i in known if any(value.unit == asked.unit for value in values(statements[i].answer))] or known
+        units = {i: [value.unit for value in values(statements[i].answer)] for i in known}
+        known = [i for i in known if any(measures(unit, asked) for unit in units[i])] or known
     if named and texts:
         known = [i for i in known if named <= set(_NAMED.findall(texts[i]))] or known
     left_out = {i for i in statements if voices[i].level in COUNTING}.difference(known)
@@ -364,10 +365,10 @@ def answer_from_claims(
     if not texts:
         return base
     (reply,) = yield from generate([answer_prompt(query.reading, texts)], "answer", screening)
-    kind = wanted(query.reading).kind
+    asked = wanted(query.reading)
     usable = reply.finish != "refusal" and informative(reply.text)
-    usable = usable and (bool(answers_kind(reply.text, kind)) or not answers_kind(lead.text, kind))
-    usable = usable and agree(reply.text, lead.text, kind, query.reading) not in ("rival", "risky")
+    usable = usable and (bool(fits(reply.text, asked)) or not fits(lead.text, asked))
+    usable = usable and agree(reply.text, lead.text, asked.kind, query.reading) not in ("rival", "risky")
     return replace(base, text=reply.text) if usable else base
 
 

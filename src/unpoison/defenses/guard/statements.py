@@ -22,7 +22,7 @@ from unpoison.text.questions import Kind, Wanted, read_question, wanted
 from unpoison.text.replies import informative
 from unpoison.text.sentences import sentence_of, sentences
 from unpoison.text.units import Numbers
-from unpoison.text.values import answers_kind, compare_all, completed, find_value, values
+from unpoison.text.values import answers_kind, compare_all, completed, find_value, fits, values
 
 __all__ = ["CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "find_by_words", "read_statements", "taken_back"]
 
@@ -125,12 +125,12 @@ def _of_kind(question: str, texts: Sequence[str], said: Mapping[int, Statement],
     """The statements of the kind that is asked for; others are replaced by such a value nearby, or left out."""
     found = dict[int, Statement]()
     for i, statement in said.items():
-        fits = answers_kind(statement.answer, asked.kind)
-        if fits is False and (value := find_value(question, statement.sentence, asked)) is not None:
+        fit = fits(statement.answer, asked)
+        if fit is False and (value := find_value(question, statement.sentence, asked)) is not None:
             found[i] = statement._replace(answer=value[0])
         elif _is_bare(statement.answer, asked.kind) and (value := find_value(question, texts[i], asked)) is not None:
             found[i] = statement._replace(answer=value[0], sentence=value[1])
-        elif fits is not False:
+        elif fit is not False:
             found[i] = statement
     return found
 
