@@ -20,6 +20,7 @@ from unpoison.text.values import (
     question_coverage,
     several,
     values,
+    with_noun,
     without_values,
 )
 
@@ -280,6 +281,14 @@ def test_a_question_for_a_time_asks_for_no_sum_or_duration_that_it_mentions() ->
 )
 def test_an_answer_measures_what_is_asked_for(question: str, answer: str, fit: bool | None) -> None:
     assert fits(answer, wanted(question)) is fit
+
+
+def test_a_number_keeps_the_noun_that_the_question_names() -> None:
+    sentence = "Take at most 4 tablets a day."
+    assert with_noun("How many tablets may I take?", "at most 4", sentence) == "at most 4 tablets"
+    assert with_noun("How many pills may I take?", "at most 4", sentence) == "at most 4"
+    assert with_noun("How many tablets may I take?", "5", sentence) == "5"
+    assert with_noun("How many tablets may I take?", "4", "4") == "4"
 
 
 def test_what_is_measured_and_the_number_of_a_code_are_found_in_a_passage() -> None:

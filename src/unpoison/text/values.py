@@ -15,17 +15,17 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from unpoison.text.alignment import Region
-from unpoison.text.languages import FUNCTION_WORDS, has_decimal_comma, other_language, table
+from unpoison.text.languages import FUNCTION_WORDS, fold, has_decimal_comma, other_language, table
 from unpoison.text.moments import HALVES, Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, Kind, Wanted
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
-from unpoison.text.units import MEASURES, PHYSICAL, Qualifier, Quantity, near, rounds, to_count
+from unpoison.text.units import MEASURES, PHYSICAL, Qualifier, Quantity, near, rounds, single, to_count
 from unpoison.text.value_reader import MAX_CHARS, read_values, values
 
 __all__ = [
     "Verdict", "agree", "answers_kind", "compare_all", "completed", "find_value", "fits", "measures", "one_of_each",
-    "question_coverage", "several", "values", "without_limit", "without_values",
+    "question_coverage", "several", "values", "with_noun", "without_limit", "without_values",
 ]  # fmt: skip
 
 Verdict: TypeAlias = Literal["equal", "compatible", "open", "risky", "rival"]
@@ -78,7 +78,7 @@ def agree(left: str, right: str, kind: Kind, question: str = "") -> Verdict | No
     if not kind or not one_of_each(few):
         return None
     nearest = [
-        max((_compare_pieces(value, other) for other in many if _group(other) == _group(value)), key=RANK.__getitem__)
+        max((_compare_pieces(value, other) for other in _alike(value, many)), key=RANK.__getitem__)
         for value in few
         if any(_group(other) == _group(value) for other in many)
     ]
@@ -154,7 +154,8 @@ def compare(left: Value, right: Value) -> Verdict:
     strict = core == "equal" and {mine.get("bound"), theirs.get("bound")} in ({None, "more"}, {None, "less"})  # over 18
     missing = (mine.keys() ^ theirs.keys()) - {"order", "half", "near"}
     if bounds == "risky" or strict or missing & {"range", "decade"}:
-        return "open" if left.kind == "clock" and "range" in missing else "risky"  # it opens at 9, or closes at 13
+        ends = left.kind in ("clock", "date") and "range" in missing  # it opens at 9, or closes at 13
+        return "open" if ends else "risky"
     return "compatible" if core == "compatible" or missing else core
 
 
@@ -242,13 +243,27 @@ def _compare_dates(left: Value, right: Value) -> Verdict:
     return "risky" if agree else "rival"
 
 
+def _apart(left: Quantity, right: Quantity) -> bool:
+    """Whether two quantities measure different things: 600 mg and two tablets, 1.5 litres and 2 kilowatts."""
+    named = left.kind != right.kind and left.unit and right.unit and {left.unit, right.unit} != {"£", "pound"}
+    return bool(named and {left.kind, right.kind} & PHYSICAL)
+
+
+def _alike(value: Value, others: Sequence[Value]) -> list[Value]:
+    """The values to compare with one: those of its group, if there are any without those that measure other things."""
+    group = [other for other in others if _group(other) == _group(value)]
+    key = value.key
+    return [
+        o for o in group if not (isinstance(key, Quantity) and isinstance(o.key, Quantity) and _apart(key, o.key))
+    ] or group
+
+
 def _compare_counts(left: Quantity, right: Quantity) -> Verdict:
     """Measures are converted; other units must be equal, or missing in one."""
     if left.written != right.written and "," in left.written + right.written and left.value == right.value:
         return "risky"  # 1,000 is one or a thousand
-    apart = left.kind != right.kind and left.unit and right.unit and {left.unit, right.unit} != {"£", "pound"}
-    if apart and left.value != right.value and {left.kind, right.kind} & PHYSICAL:
-        return "open"  # 600 mg and two tablets, 1.5 litres and 2 kilowatts
+    if left.value != right.value and _apart(left, right):
+        return "open"
     if left.kind and right.kind:
         if {left.unit, right.unit} == {"£", "pound"}:
             return "equal" if left.value == right.value else "rival"
@@ -308,10 +323,9 @@ def _match(few: list[Value], many: list[Value]) -> Verdict:
     even, rest = len(few) == len(many), list(many)
     worst: Verdict = "equal"
     for value in few:
-        verdicts = [compare(value, candidate) for candidate in rest]
-        best = max(verdicts, key=RANK.__getitem__)
-        worst = min(worst, best, key=RANK.__getitem__)
-        rest.pop(verdicts.index(best))
+        best = max(_alike(value, rest), key=lambda other: RANK[compare(value, other)])
+        worst = min(worst, compare(value, best), key=RANK.__getitem__)
+        rest.remove(best)
     return worst if even or worst in ("rival", "open") else "risky"
 
 
@@ -396,6 +410,16 @@ def completed(answer: str, sentence: str) -> str:
             regions = [value.whole or match.span() for value in said]
             return sentence[min(first for first, _ in regions) : max(last for _, last in regions)]
     return answer
+
+
+def with_noun(question: str, answer: str, sentence: str) -> str:
+    """An answer that ends in a number, with the plural behind it if the question names it: "at most 4 tablets"."""
+    begin = sentence.find(answer)
+    end, asked = begin + len(answer), _question_words(question[:MAX_QUESTION_CHARS])
+    noun = READ_WORD.match(sentence, end + 1)
+    counts = begin >= 0 and noun and any(v.end == end and v.unit == single(fold(noun[0])) for v in values(sentence))
+    plural = noun is not None and noun[0].endswith(("s", "n"))  # 1,000 came: a verb
+    return sentence[begin : noun.end()] if noun and counts and plural and _root(noun[0]) in asked else answer
 
 
 def _root(word: str) -> str:

@@ -22,7 +22,7 @@ from unpoison.text.questions import Kind, Wanted, read_question, wanted
 from unpoison.text.replies import informative
 from unpoison.text.sentences import sentence_of, sentences
 from unpoison.text.units import Numbers
-from unpoison.text.values import answers_kind, compare_all, completed, find_value, fits, values
+from unpoison.text.values import answers_kind, compare_all, completed, find_value, fits, values, with_noun
 
 __all__ = ["CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "find_by_words", "read_statements", "taken_back"]
 
@@ -81,7 +81,8 @@ def read_statements(
     a reader says "2" of "2 tablets a day".
     """
     found = yield from _read(query, passages, generator)
-    return {i: one._replace(answer=_alone(one, passages[i].reading, query.reading)) for i, one in found.items()}
+    alone = {i: one._replace(answer=_alone(one, passages[i].reading, query.reading)) for i, one in found.items()}
+    return {i: one._replace(answer=with_noun(query.reading, one.answer, one.sentence)) for i, one in alone.items()}
 
 
 def _alone(statement: Statement, text: str, question: str) -> str:
