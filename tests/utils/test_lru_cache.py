@@ -133,7 +133,7 @@ UNBOUNDED = frozenset(
     _optional _options _questions _secret _sentence_marks _settings _shipped _style _suffixes _tables _template
     _templates _text_file _types _unsupported_scripts _usual_marks _words load network _morpheme_values _morphemes
     _pattern _data _defaults _named_in denying phrases entry_points_of load_grammar preset_file load_reader load_weights
-    resource claim_patterns array_folder""".split()  # noqa: SIM905
+    resource claim_patterns array_folder _forms""".split()  # noqa: SIM905
 )
 """Functions whose arguments are names of our own or sizes up to a bound, never a caller's text."""
 

@@ -116,7 +116,9 @@ def _read(query: Query, passages: Sequence[Passage], generator: Generator | None
     said = _of_kind(question, texts, said, asked)
     if isinstance(generator, ExtractiveReader) and asked.kind:
         typed = {
-            i: one for i, one in said.items() if answers_kind(one.answer, asked.kind) and one.answer != one.sentence
+            i: one
+            for i, one in said.items()
+            if answers_kind(one.answer, asked.kind) and not _is_needless_sentence(one, asked)
         }
         return said | find_by_words(question, texts, range(len(texts)), asked) | typed
     return said
@@ -134,6 +136,12 @@ def _of_kind(question: str, texts: Sequence[str], said: Mapping[int, Statement],
         elif fit is not False:
             found[i] = statement
     return found
+
+
+def _is_needless_sentence(statement: Statement, asked: Wanted) -> bool:
+    """Whether an answer is a whole sentence with at most one value of the kind that is asked for."""
+    alike = [value for value in values(statement.answer) if value.kind == asked.kind]
+    return statement.answer == statement.sentence and len(alike) <= 1
 
 
 def _is_bare(answer: str, kind: Kind) -> bool:
