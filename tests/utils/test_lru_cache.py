@@ -129,7 +129,7 @@ def test_replies_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.Monk
 
 
 UNBOUNDED = frozenset(
-    """_all_labels _all_marks _asked _classes _defense _environment _extras _hints _letters _list _lists _load _minilm
+    """_all_labels _all_marks _classes _defense _environment _extras _forms _hints _letters _list _lists _load _minilm
     _optional _options _questions _secret _sentence_marks _settings _shipped _style _suffixes _tables _template
     _templates _text_file _types _unsupported_scripts _usual_marks _words load network _morpheme_values _morphemes
     _pattern _data _defaults _named_in denying phrases entry_points_of load_grammar preset_file load_reader load_weights
