@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from effort import linear
 from unpoison.text.units import Quantity
 from unpoison.text.value_reader import MAX_CHARS, read_values, values
 
@@ -282,3 +283,12 @@ def test_what_twelve_languages_write_otherwise() -> None:
     assert first.whole == (0, 25)
     left, right = (values(f"The bug is fixed in version {text}")[0].key.written for text in ("4.10.", "4.1 at last"))  # type: ignore[union-attr]
     assert (left, right) == ("4.10", "4.1")
+
+
+@pytest.mark.parametrize("text", ["rose by 5 %, ", "2 tablets a day, ", "at least 21 years, "])
+def test_many_values_with_many_parts_take_linear_time(text: str) -> None:
+    def read(times: int) -> None:
+        read_values.cache_clear()
+        read_values(text * times)
+
+    assert linear(read, 60)

@@ -9,6 +9,7 @@ a date or a composed number is mistaken for another number. Rules only, linear t
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Set
 from fractions import Fraction
 from functools import lru_cache
@@ -237,8 +238,9 @@ class _Reader(Moments):
         if found is None and (rate := self.per(at)) is not None and words[at] not in _PER:
             found = ("rate", rate[0]), rate[1]
             counted = any(word[:1].isdecimal() or word_value(word) for word in words[at + 1 : rate[1]])
-            again = any(start == self.pieces[at].start for start, _ in self.taken)
-            if not again and (counted or (self.alone and self.size == rate[1] - at)):  # "weekly" is once a week
+            if at not in self.covered and (
+                counted or (self.alone and self.size == rate[1] - at)
+            ):  # "weekly" is once a week
                 return self._add("number", at, rate[1], to_count(Fraction(1), "time"), found[0])
         if found is None:
             return 0
@@ -270,15 +272,17 @@ class _Reader(Moments):
     def _attach(self) -> frozenset[Qualifier]:
         """Give each part to the nearest value; return those that belong to none."""
         near_by = NEAR_BY | ({"bound": 12} if self.alone else {})  # in an answer, a word may stand between
+        starts, ends = [value.start for value in self.found], [value.end for value in self.found]
         loose, counts = set(), [n for n, value in enumerate(self.found) if isinstance(value.key, Quantity)]
         for part, first, last in self.parts:
             start, end = self.pieces[first].start, self.pieces[last - 1].end
             follows = HAN.search(self.words[first]) or self.words[first] in ("kadar", "itibaren")
+            reach = near_by.get(part[0], 4)
+            near = range(bisect_left(ends, start - reach), bisect_right(starts, end + reach))
             gaps = [
                 (max(value.start - end, start - value.end, 0), n)
-                for n, value in enumerate(self.found)
-                if max(value.start - end, start - value.end) <= near_by.get(part[0], 4) and _fits(part, value, start)
-                if start < value.start or part[1] not in _LEADING or follows
+                for n, value in zip(near, self.found[near.start : near.stop])
+                if _fits(part, value, start) and (start < value.start or part[1] not in _LEADING or follows)
             ]
             if not gaps and part[1] in ("least", "most") and self.alone and len(counts) == 1:
                 gaps = [(0, counts[0])]  # maximum wind without tugs: 18 m/s
