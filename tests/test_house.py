@@ -29,7 +29,7 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_571,
+    "unpoison": 29_576,
     "unpoison/agents": 2_003,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
     "unpoison/core": 1_187,
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 37,
     "names that nobody imports": 0,
     "modules without a test file of their name": 22,
-    "lines of code in tests": 41_056,
+    "lines of code in tests": 41_066,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

@@ -38,6 +38,7 @@ MADE_WHEN_RUN = {
     "unpoison_lab/evaluation/llm_judge.py": "an escaped name, then a bounded repetition",
     "unpoison_lab/attacks/claims.py": "an escaped answer",
     "unpoison/text/values.py": "rows of one table, each repetition bounded; a megabyte of digits: tests/text",
+    "unpoison/defenses/guard/statements.py": "an escaped answer",
     "unpoison/text/questions.py": "rows of one table of words, tried at the beginning of a word only",
     "unpoison/text/languages.py": "bounded numbers, and our own words, escaped",
     "unpoison/text/units.py": "our own words in a word of at most 60 characters",

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from effort import linear
+from unpoison import Guard, Passage
 from unpoison.text.units import Quantity
 from unpoison.text.value_reader import MAX_CHARS, read_values, values
 
@@ -292,3 +293,14 @@ def test_many_values_with_many_parts_take_linear_time(text: str) -> None:
         read_values(text * times)
 
     assert linear(read, 60)
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 5_000, "2." + "1" * 5_000, "1 " + "000 " * 2_000, "5 " + "million " * 2_000, "1" + ",000" * 2_000]
+)
+def test_numbers_of_thousands_of_digits_end_no_answer(number: str) -> None:
+    """Python refuses to read or write them: one passage, or a question, made every answer fail."""
+    passages = [Passage(f"It costs {number} euros.", source="https://a.example/"), Passage("It costs 5 euros.")]
+    for question in ("How much does it cost?", f"Does it cost {number} euros?"):
+        answer = Guard(generator="extractive", sources={"known": ["b.example"]}).answer(question, passages)
+        assert answer.text

@@ -13,14 +13,12 @@ from unpoison.text.values import (
     answers_kind,
     compare,
     compare_all,
-    completed,
     find_value,
     fits,
     one_of_each,
     question_coverage,
     several,
     values,
-    with_noun,
     without_values,
 )
 
@@ -245,22 +243,6 @@ def test_dollars_of_two_countries_are_two_currencies() -> None:
     assert agree("40 Canadian dollars", "40 Canadian dollars", "money") == "equal"
 
 
-@pytest.mark.parametrize(
-    ("answer", "sentence", "whole"),
-    [
-        ("2", "Adults take 2 tablets a day.", "2 tablets a day"),
-        ("2", "See chapter 12: take 2 tablets a day.", "2 tablets a day"),
-        ("21 years", "Drivers must be at least 21 years old.", "at least 21 years"),
-        ("45 minutes", "La visite dure 1 heure et 45 minutes.", "1 heure et 45 minutes"),
-        ("Lyon", "The tower stands in Lyon.", "Lyon"),
-        ("5", "nothing", "5"),
-        ("", "5 days", ""),
-    ],
-)
-def test_an_answer_is_completed_with_what_belongs_to_its_values(answer: str, sentence: str, whole: str) -> None:
-    assert completed(answer, sentence) == whole
-
-
 def test_a_question_for_a_time_asks_for_no_sum_or_duration_that_it_mentions() -> None:
     assert wanted("When is the fee due?").kind == wanted("Wann endet die Frist?").kind == "date"
     assert agree("el 15 de abril", "15/04", "date", "¿Cuándo termina el plazo?") == "equal"
@@ -281,14 +263,6 @@ def test_a_question_for_a_time_asks_for_no_sum_or_duration_that_it_mentions() ->
 )
 def test_an_answer_measures_what_is_asked_for(question: str, answer: str, fit: bool | None) -> None:
     assert fits(answer, wanted(question)) is fit
-
-
-def test_a_number_keeps_the_noun_that_the_question_names() -> None:
-    sentence = "Take at most 4 tablets a day."
-    assert with_noun("How many tablets may I take?", "at most 4", sentence) == "at most 4 tablets"
-    assert with_noun("How many pills may I take?", "at most 4", sentence) == "at most 4"
-    assert with_noun("How many tablets may I take?", "5", sentence) == "5"
-    assert with_noun("How many tablets may I take?", "4", "4") == "4"
 
 
 def test_what_is_measured_and_the_number_of_a_code_are_found_in_a_passage() -> None:

@@ -91,10 +91,8 @@ def near(left: Quantity, right: Quantity, *, about: bool = False) -> bool:
 
 def rounds(left: Quantity, right: Quantity) -> bool:
     """Whether a measure, of two significant digits or more, is another one rounded: 2.1 kg and 2,130 g."""
-    if left.kind not in PHYSICAL or left.kind != right.kind or not left.value:
-        return False
     digits = abs(left.value * 10**9)
-    if digits.denominator > 1:
+    if left.kind not in PHYSICAL or left.kind != right.kind or not left.value or digits.denominator > 1:
         return False
     step = Fraction(10 ** (len(str(digits)) - len(str(digits).rstrip("0"))), 10**9)
     exact = right.amount * left.value / left.amount
@@ -112,6 +110,11 @@ _HALVED = re.compile(r"(?:anderthalb|([a-z]{2,10}?)(?:einhalb|enhalf|enhalve))([
 
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2}|\d+,\d\d?")
 """Numbers by which a text shows that its full stops separate thousands."""
+
+
+MAX_DIGITS, LARGEST = 60, 10**30
+"""Characters of the longest number in digits, and a number that no word multiplies: Python refuses to read or write
+integers of thousands of digits."""
 
 
 class Numbers:
@@ -141,7 +144,7 @@ class Numbers:
         value, at = found
         if (half := phrases("and_half").at(words, at)) is not None:  # of the scale: dos millones y medio
             value, at = value + Fraction(phrases("scales").get(words[at - 1]) or 1) / 2, half[1]
-        while (scale := phrases("scales").at(words, at)) is not None:
+        while value < LARGEST and (scale := phrases("scales").at(words, at)) is not None:
             value, at = value * int(scale[0]), scale[1]
         return value, at
 
@@ -164,7 +167,7 @@ class Numbers:
             return None
         at += 1
         if raw.isdecimal() and len(raw) <= 3:  # 1 000 000
-            while len(words[at]) == 3 and words[at].isdecimal() and not self.glued(at) and at < self.size:
+            while value < LARGEST and len(words[at]) == 3 and words[at].isdecimal() and not self.glued(at):
                 value, at = value * 1000 + int(words[at]), at + 1
         if words[at] in ("st", "nd", "rd", "th", "er", "º", "ª") and self.glued(at):
             return value, at + 1
@@ -227,6 +230,8 @@ class Numbers:
 
 def _digits(raw: str, dots: bool) -> Fraction | None:
     """The value of digits: `1,000` and `1'000` are a thousand, `8,50` and `8.5` are not; None if it is no number."""
+    if len(raw) > MAX_DIGITS:
+        return None
     if re.fullmatch(r"[1-9]\d?(?:,\d\d)+,\d{3}", raw):  # 1,00,000 in India
         return Fraction(raw.replace(",", ""))
     if re.fullmatch(r"[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:'\d{3})+(?:[.,]\d+)?)", raw):

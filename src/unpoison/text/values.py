@@ -11,21 +11,20 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from unpoison.text.alignment import Region
-from unpoison.text.languages import FUNCTION_WORDS, fold, has_decimal_comma, other_language, table
+from unpoison.text.languages import FUNCTION_WORDS, has_decimal_comma, other_language, table
 from unpoison.text.moments import HALVES, Value
 from unpoison.text.questions import MAX_QUESTION_CHARS, Kind, Wanted
 from unpoison.text.sentences import STOP_WORDS, sentences, stem
 from unpoison.text.tokens import READ_WORD
-from unpoison.text.units import MEASURES, PHYSICAL, Qualifier, Quantity, near, rounds, single, to_count
+from unpoison.text.units import MEASURES, PHYSICAL, Qualifier, Quantity, near, rounds, to_count
 from unpoison.text.value_reader import MAX_CHARS, read_values, values
 
 __all__ = [
-    "Verdict", "agree", "answers_kind", "compare_all", "completed", "find_value", "fits", "measures", "one_of_each",
-    "question_coverage", "several", "values", "with_noun", "without_limit", "without_values",
+    "Verdict", "agree", "answers_kind", "compare_all", "find_value", "fits", "measures", "one_of_each",
+    "question_coverage", "several", "values", "without_limit", "without_values",
 ]  # fmt: skip
 
 Verdict: TypeAlias = Literal["equal", "compatible", "open", "risky", "rival"]
@@ -390,36 +389,6 @@ def _candidates(sentence: str, kind: Kind) -> list[tuple[Kind, Region, str, Regi
         for v in read_values(sentence, asked=kind).values
         if (kind, v.kind) != ("code", "number") or _DIGITS.fullmatch(sentence, v.start, v.end)
     ]
-
-
-MAX_PLACES = 20
-"""Maximum number of places in a sentence where an answer is looked for."""
-
-
-def completed(answer: str, sentence: str) -> str:
-    """An answer with all that belongs to its values in its sentence: "2 tablets a day" for "2"."""
-    for match in islice(re.finditer(re.escape(answer), sentence) if answer else (), MAX_PLACES):
-        start, end = match.span()
-        apart = not sentence[max(start - 1, 0) : start].isalnum()  # no part of a longer number
-        said = [
-            v.reaching(start, end)
-            for v in values(sentence)
-            if start <= v.start < end or (apart and v.start < start < v.end)
-        ]
-        if said:
-            regions = [value.whole or match.span() for value in said]
-            return sentence[min(first for first, _ in regions) : max(last for _, last in regions)]
-    return answer
-
-
-def with_noun(question: str, answer: str, sentence: str) -> str:
-    """An answer that ends in a number, with the plural behind it if the question names it: "at most 4 tablets"."""
-    begin = sentence.find(answer)
-    end, asked = begin + len(answer), _question_words(question[:MAX_QUESTION_CHARS])
-    noun = READ_WORD.match(sentence, end + 1)
-    counts = begin >= 0 and noun and any(v.end == end and v.unit == single(fold(noun[0])) for v in values(sentence))
-    plural = noun is not None and noun[0].endswith(("s", "n"))  # 1,000 came: a verb
-    return sentence[begin : noun.end()] if noun and counts and plural and _root(noun[0]) in asked else answer
 
 
 def _root(word: str) -> str:

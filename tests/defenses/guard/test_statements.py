@@ -16,9 +16,11 @@ from unpoison.defenses.guard.statements import (
     GUESSED,
     UNLIKELY,
     Statement,
+    completed,
     find_by_words,
     read_statements,
     taken_back,
+    with_noun,
 )
 from unpoison.defenses.voices import Voice
 from unpoison.models import ExtractiveReader, ScriptedGenerator
@@ -302,3 +304,27 @@ def test_pairs_of_passages_are_read_and_judged_right(held: bool) -> None:
 @pytest.mark.parametrize("pair", [pair for pair in PASSAGES if pair["relation"] == "rival"], ids=lambda pair: pair["a"])
 def test_no_contradiction_of_two_passages_agrees(pair: dict[str, Any]) -> None:
     assert status_of_texts(pair["question"], [pair["a"], pair["b"]]) != "agreed"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence", "whole"),
+    [
+        ("2", "Adults take 2 tablets a day.", "2 tablets a day"),
+        ("2", "See chapter 12: take 2 tablets a day.", "2 tablets a day"),
+        ("21 years", "Drivers must be at least 21 years old.", "at least 21 years"),
+        ("45 minutes", "La visite dure 1 heure et 45 minutes.", "1 heure et 45 minutes"),
+        ("Lyon", "The tower stands in Lyon.", "Lyon"),
+        ("5", "nothing", "5"),
+        ("", "5 days", ""),
+    ],
+)
+def test_an_answer_is_completed_with_what_belongs_to_its_values(answer: str, sentence: str, whole: str) -> None:
+    assert completed(answer, sentence) == whole
+
+
+def test_a_number_keeps_the_noun_that_the_question_names() -> None:
+    sentence = "Take at most 4 tablets a day."
+    assert with_noun("How many tablets may I take?", "at most 4", sentence) == "at most 4 tablets"
+    assert with_noun("How many pills may I take?", "at most 4", sentence) == "at most 4"
+    assert with_noun("How many tablets may I take?", "5", sentence) == "5"
+    assert with_noun("How many tablets may I take?", "4", "4") == "4"

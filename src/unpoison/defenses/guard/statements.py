@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple, Self
 
 from unpoison.core.passages import Passage, Query
@@ -17,14 +18,18 @@ from unpoison.models.extractive import RELEVANT, ExtractiveReader
 from unpoison.models.prompts import atomic_answer_reference_prompt
 from unpoison.models.protocols import Generator
 from unpoison.models.requests import Flow, read
-from unpoison.text.languages import LANGUAGES, has_decimal_comma, mentions
+from unpoison.text.languages import LANGUAGES, fold, has_decimal_comma, mentions
 from unpoison.text.questions import Kind, Wanted, read_question, wanted
 from unpoison.text.replies import informative
 from unpoison.text.sentences import sentence_of, sentences
-from unpoison.text.units import Numbers
-from unpoison.text.values import answers_kind, compare_all, completed, find_value, fits, values, with_noun
+from unpoison.text.tokens import READ_WORD
+from unpoison.text.units import Numbers, single
+from unpoison.text.values import answers_kind, compare_all, find_value, fits, question_coverage, values
 
-__all__ = ["CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "find_by_words", "read_statements", "taken_back"]
+__all__ = [
+    "CERTAIN", "DOUBT", "MAX_READ", "UNLIKELY", "Statement", "completed", "find_by_words", "read_statements",
+    "taken_back", "with_noun",
+]  # fmt: skip
 
 MAX_READ = 50
 """Maximum number of passages to read, those of counting sources first: about half a second on two cores."""
@@ -43,6 +48,9 @@ SHAPED = frozenset(("iban", "phone", "code"))
 
 GUESSED = 0.1
 """P(no answer) assumed for the extractive reader, in languages that the reader was not trained on."""
+
+MAX_PLACES = 20
+"""Maximum number of places in a sentence where an answer is looked for."""
 
 _WORDS = ExtractiveReader()
 
@@ -90,6 +98,33 @@ def _alone(statement: Statement, text: str, question: str) -> str:
     answer = completed(statement.answer, statement.sentence)
     dotted = not has_decimal_comma(question) and Numbers(text, has_decimal_comma(text)).dots
     return _DOTTED.sub(lambda match: match[0].replace(".", ","), answer) if dotted else answer
+
+
+def completed(answer: str, sentence: str) -> str:
+    """An answer with all that belongs to its values in its sentence: "2 tablets a day" for "2"."""
+    for match in islice(re.finditer(re.escape(answer), sentence) if answer else (), MAX_PLACES):
+        start, end = match.span()
+        apart = not sentence[max(start - 1, 0) : start].isalnum()  # no part of a longer number
+        said = [
+            v.reaching(start, end)
+            for v in values(sentence)
+            if start <= v.start < end or (apart and v.start < start < v.end)
+        ]
+        if said:
+            regions = [value.whole or match.span() for value in said]
+            return sentence[min(first for first, _ in regions) : max(last for _, last in regions)]
+    return answer
+
+
+def with_noun(question: str, answer: str, sentence: str) -> str:
+    """An answer that ends in a number, with the plural behind it if the question names it: "at most 4 tablets"."""
+    begin = sentence.find(answer)
+    end = begin + len(answer)
+    noun = READ_WORD.match(sentence, end + 1)
+    if begin < 0 or noun is None or not noun[0].endswith(("s", "n")):  # 1,000 came: a verb
+        return answer
+    counts = any(value.end == end and value.unit == single(fold(noun[0])) for value in values(sentence))
+    return sentence[begin : noun.end()] if counts and question_coverage(question, noun[0]) else answer
 
 
 _DOTTED = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?![.,]?\d)")
