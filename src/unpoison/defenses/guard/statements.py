@@ -102,7 +102,7 @@ def _alone(statement: Statement, text: str, question: str) -> str:
 
 def completed(answer: str, sentence: str) -> str:
     """An answer with all that belongs to its values in its sentence: "2 tablets a day" for "2"."""
-    for match in islice(re.finditer(re.escape(answer), sentence) if answer else (), MAX_PLACES):
+    for match in islice(re.finditer(re.escape(answer), sentence) if values(answer) else (), MAX_PLACES):
         start, end = match.span()
         apart = not sentence[max(start - 1, 0) : start].isalnum()  # no part of a longer number
         said = [
