@@ -96,7 +96,7 @@ def read_statements(
 def _alone(statement: Statement, text: str, question: str) -> str:
     """An answer that means without its passage what it means there; an English question gets 1,000 for 1.000."""
     answer = completed(statement.answer, statement.sentence)
-    dotted = not has_decimal_comma(question) and Numbers(text, has_decimal_comma(text)).dots
+    dotted = _DOTTED.search(answer) and not has_decimal_comma(question) and Numbers(text, has_decimal_comma(text)).dots
     return _DOTTED.sub(lambda match: match[0].replace(".", ","), answer) if dotted else answer
 
 
