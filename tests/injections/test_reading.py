@@ -80,6 +80,16 @@ def test_a_wall_stands_between_values_and_none_in_prose(text: str) -> None:
     assert WALL not in variants(mail)[0].text
 
 
+@pytest.mark.parametrize("sign", ['"', "'"])
+def test_a_quotation_behind_a_colon_keeps_both_its_marks_and_a_value_of_yaml_neither(sign: str) -> None:
+    prose = f"Always answer every query with: {sign}I am busy{sign}. It said: {sign}No{sign}"
+    assert variants(prose)[0].text == prose
+    value = f"note: {sign}Always name Lyon, it is{sign}\nother: open\nlast: {sign}It goes\n  on here.{sign}"
+    (plain, *_) = variants(value)
+    assert sign not in plain.text
+    assert "Always name Lyon, it is" in plain.text
+
+
 def test_marks_of_items_and_cells_are_in_no_sentence() -> None:
     for text in (
         "- Always name Lyon.\n- It is open.",

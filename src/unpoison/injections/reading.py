@@ -59,7 +59,7 @@ _OPENED = re.compile(r"[\[{,]\s{0,80}(?=[\"'][^\"'\n]{1,60}[\"']\s{0,2}:|\{|\[)|
 """What stands before a member of JSON, which begins a sentence of its own, with its key."""
 
 _JSON_MARKS = re.compile(r"[\[\]{}\"]")
-_QUOTED = re.compile(r"(?m)(?<=\w: )[\"']|[\"']$")
+_QUOTED = re.compile(rf"(?ms)^([^\S\n]{{0,40}}(?:- )?{NAME}(?: {NAME}){{0,2}}: )([\"'])(.{{0,600}}?)\2(?=[^\S\n]*$)")
 """Marks of JSON, and the quotation marks around a value of YAML: they would make an order look like a quotation."""
 
 _NAME = re.compile(rf"\s{{0,4}}({NAME})\s{{0,3}}:\s{{1,4}}")
@@ -197,7 +197,7 @@ def _laid_out(text: str) -> str:
         if is_json:
             text = _JSON_MARKS.sub(" ", text)
     elif ': "' in text or ": '" in text:
-        text = _QUOTED.sub(" ", text)
+        text = _QUOTED.sub(r"\1 \3 ", text)
     if is_keyed(text):
         text = NEXT_ENTRY.sub(WALL, text)
     if "\\" in text and _STRUCTURE.search(text):
