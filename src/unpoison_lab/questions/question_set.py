@@ -278,7 +278,7 @@ def false_answer(fact: Fact, text: str, others: Sequence[str], rng: np.random.Ge
     """
     if (opposite := YES_NO.get(fact.answer.lower().strip(" .!"))) is not None:
         return opposite
-    if any(map(str.isdigit, fact.answer)):
+    if any(map(str.isdecimal, fact.answer)):
         candidates = _other_numbers(fact, rng)
     else:
         drawn = rng.permutation(len(others))[:TRIES].tolist()
@@ -294,9 +294,9 @@ def tells_apart(answer: str, false: str, text: str) -> bool:
 def _other_numbers(fact: Fact, rng: np.random.Generator) -> list[str]:
     """The same answer with another number: a year nearby, or a multiple with as many decimals."""
     words = fact.answer.split()
-    number = next((i for i, word in enumerate(words) if any(map(str.isdigit, word))), 0)
-    digits = "".join(c for c in words[number] if c.isdigit() or c == ".").strip(".")
-    if digits.count(".") > 1 or not digits or "-" in words[number] or ":" in words[number]:
+    number = next(i for i, word in enumerate(words) if any(map(str.isdecimal, word)))
+    digits = "".join(c for c in words[number] if c.isdecimal() or c == ".").strip(".")
+    if digits.count(".") > 1 or "-" in words[number] or ":" in words[number]:
         return [_change_digits(fact.answer, rng) for _ in range(TRIES)]
     if len(digits) == 4 and "." not in digits and 1500 <= int(digits) <= 2100:
         values = [str(int(digits) + int(step)) for step in rng.permutation([-9, -6, -4, -3, -2, 2, 3, 4, 6])]
@@ -307,13 +307,13 @@ def _other_numbers(fact: Fact, rng: np.random.Generator) -> list[str]:
         values = [f"{value:,.{decimals}f}" if "," in words[number] else f"{value:.{decimals}f}" for value in whole]
         values += [str(int(float(digits)) + 1 + i) for i in range(3)]
     old = words[number]
-    start = next(i for i, c in enumerate(old) if c.isdigit())
-    end = max(i for i, c in enumerate(old) if c.isdigit()) + 1
+    start = next(i for i, c in enumerate(old) if c.isdecimal())
+    end = max(i for i, c in enumerate(old) if c.isdecimal()) + 1
     return [" ".join([*words[:number], old[:start] + value + old[end:], *words[number + 1 :]]) for value in values]
 
 
 def _change_digits(answer: str, rng: np.random.Generator) -> str:
     """A version, a time or a range with its last digits changed."""
-    digits = [i for i, c in enumerate(answer) if c.isdigit()]
+    digits = [i for i, c in enumerate(answer) if c.isdecimal()]
     digit = digits[-1]
     return answer[:digit] + str((int(answer[digit]) + int(rng.integers(1, 9))) % 10) + answer[digit + 1 :]

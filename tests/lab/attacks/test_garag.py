@@ -1,3 +1,6 @@
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -6,6 +9,8 @@ from unpoison.models.doubles import ScriptedGenerator
 from unpoison_lab.attacks.base import contains_answer
 from unpoison_lab.attacks.garag import (
     Garag,
+    _Subject,
+    crowding_distance,
     dominates,
     fronts,
     generation_ratio,
@@ -13,6 +18,7 @@ from unpoison_lab.attacks.garag import (
     overlap,
     relevance_ratio,
     survivors,
+    tournament,
 )
 from unpoison_lab.attacks.rewriting import typo
 
@@ -100,3 +106,108 @@ def test_without_a_generation_the_best_of_the_first_is_given(target, encoder):
     (poison,) = garag(encoder, lambda _: "Paris", iterations=0).craft(target, 1)
     assert (poison.meta["generations"], poison.budget.llm_calls) == (0, 1 + 7)
     assert "after 0 generations" in poison.meta["reason"]
+
+
+TEN = "Paris was governed from seven large towers beside our river"
+
+
+@pytest.mark.parametrize(("reply", "changed"), [(TEN, False), (f"{TEN} once", True)])
+def test_the_words_of_a_short_first_reply_stay_and_a_sentence_protects_nothing(reply, changed, target, encoder):
+    (poison,) = garag(encoder, lambda _: reply, iterations=0).craft(replace(target, gold=(TEN,)), 1)
+    assert (poison.text != TEN) is changed
+    if not changed:
+        assert poison.meta["reason"] == "no word of the passage can be changed"
+
+
+def test_a_reader_that_misses_the_answer_from_the_first_cannot_be_broken(target, encoder):
+    (poison,) = garag(encoder, lambda _: "no idea").craft(target, 1)
+    assert (poison.text, poison.budget.llm_calls) == (target.gold[0], 1)
+    assert poison.meta["reason"] == "the reader misses the answer in the unchanged passage already"
+
+
+def test_each_text_takes_the_next_golden_passage(target, encoder):
+    two = replace(target, gold=(target.gold[0], "Paris governs every other region of this country"))
+    poisons = garag(encoder, lambda _: "Paris", iterations=0).craft(two, 3)
+    assert ["region" in p.text or "country" in p.text for p in poisons] == [False, True, False]
+
+
+def words_of(target):
+    tokens = re.findall(r"\S+|\s+", target.gold[0])
+    return modifiable(tokens, [*target.correct, "Paris"])
+
+
+@pytest.mark.parametrize(("share", "typos"), [(0.0, lambda n: 1), (0.5, lambda n: n // 2), (1.0, lambda n: n)])
+def test_the_share_says_how_many_words_are_mistyped(share, typos, target, encoder):
+    (poison,) = garag(encoder, lambda _: "Paris", iterations=1, share=share).craft(target, 1)
+    before, after = target.gold[0].split(" "), poison.text.split(" ")
+    assert (
+        poison.meta["typos"] == typos(len(words_of(target))) == sum(a != b for a, b in zip(before, after, strict=True))
+    )
+
+
+class Probable:
+    """A reader that is sure of the answer as long as a word is spelt right."""
+
+    def read(self, question, passages, answer, /):
+        return [("Paris", 0.8 if "capital" in text else 0.2) for text in passages]
+
+
+def test_a_reader_that_says_how_sure_it_is_makes_the_ratio(target, encoder):
+    attack = Garag(encoder=encoder, reader=Probable(), population=4, parents=1, iterations=1, share=1.0)
+    (poison,) = attack.craft(target, 1)
+    assert poison.meta["gpr"] == 0.25 and not poison.reached
+    assert poison.meta["reason"] == f"after 1 generations: RSR {poison.meta['rsr']:.3f}, reader answers"
+
+
+def test_a_child_takes_what_both_have_and_of_the_rest_the_shares(target, encoder):
+    subject = _Subject(target, "Paris", [f"token{i}" for i in range(20)], list(range(20)), 4)
+    first, second = {0: "a", 1: "b", 2: "c", 3: "d"}, {0: "e", 4: "f", 5: "g", 6: "h"}
+    rng = np.random.default_rng(0)
+    plain = {"encoder": encoder, "mutation": 0.0}
+    assert Garag(crossover=0.0, **plain)._child(subject, first, second, rng) == first
+    assert Garag(crossover=1.0, **plain)._child(subject, first, second, rng) == {**second, 0: "a"}
+    mixed = Garag(crossover=0.34, **plain)._child(subject, first, second, rng)
+    assert len(set(mixed) & set(first)) == 3 and len(set(mixed) & set(second)) == 2
+    for mutation, kept in ((0.5, 2), (1.0, 0)):
+        made = Garag(encoder=encoder, mutation=mutation, crossover=0.0)._child(subject, first, second, rng)
+        assert len(made) == 4 and sum(made.get(i) == typo for i, typo in first.items()) == kept
+
+
+def test_of_one_front_the_ends_are_loneliest():
+    assert crowding_distance([[0, 3], [1, 1], [4, 0]]).tolist() == [np.inf, 1 + 1, np.inf]
+    assert crowding_distance([[0, 3], [3, 2], [4, 0], [1, 2.5]])[[1, 3]] == pytest.approx(
+        [3 / 4 + 2.5 / 3, 3 / 4 + 1 / 3]
+    )
+    assert crowding_distance([[1], [1], [1]]).tolist() == [np.inf, 0, np.inf], "equal values say nothing of the rest"
+
+
+class Drawn:
+    """Draws these two."""
+
+    def __init__(self, *two):
+        self.two = two
+
+    def integers(self, high, size):
+        assert (high, size) == (3, 2)
+        return self.two
+
+
+@pytest.mark.parametrize(
+    ("two", "lonely", "winner"),
+    [
+        ((0, 1), (0, 9, 0), 0),
+        ((1, 0), (0, 9, 0), 0),
+        ((0, 2), (1, 0, 2), 2),
+        ((0, 2), (2, 0, 1), 0),
+        ((2, 0), (1, 0, 1), 2),
+    ],
+)
+def test_of_two_the_better_wins_and_else_the_lonelier(two, lonely, winner):
+    values = np.array([[1.0, 1.0], [2.0, 1.0], [0.0, 2.0]])  # the first beats the second, and not the third
+    assert tournament(values, np.array(lonely), Drawn(*two)) == winner
+
+
+def test_the_defaults_are_those_of_the_authors(encoder):
+    made = Garag(encoder=encoder)
+    assert (made.share, made.population, made.iterations, made.parents) == (0.2, 25, 25, 10)
+    assert (made.crossover, made.mutation, made.target_answers(None)) == (0.2, 0.4, ())

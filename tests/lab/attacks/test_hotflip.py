@@ -117,3 +117,75 @@ def test_the_options_of_phantom_have_ranges():
     make = lambda **options: Phantom(encoder=Toy(), **options)  # noqa: E731
     for name in ("iterations", "candidates", "length", "top"):
         assert_range(make, name, 1)
+
+
+def toy_flip(toy, iterations=3, head=(0,), body="b", candidates=4):
+    meter = Meter()
+    found = flip(
+        toy, list(head), body, QUERY, np.random.default_rng(0), meter, iterations=iterations, candidates=candidates
+    )
+    return found, meter
+
+
+def test_a_token_that_is_no_better_is_not_taken():
+    flipped, meter = toy_flip(Toy())
+    assert (flipped.text, flipped.accepted) == ("c", 1), "d scores as c does"
+    assert (meter.gradient_steps, meter.encoder_passes) == (3, 2 + 4 - 1 + 3 + 3 + flipped.accepted)
+
+
+def test_where_every_token_is_forbidden_nothing_is_tried():
+    class Closed(Toy):
+        forbidden = np.arange(4)
+
+    flipped, meter = toy_flip(Closed())
+    assert flipped == ("a", 1.5, 1.5, 0)
+    assert (meter.gradient_steps, meter.encoder_passes) == (3, 2)
+
+
+def test_what_gained_nothing_is_the_text_that_it_began_with():
+    class Loud(Toy):
+        def text(self, ids):
+            return "a" + "!" * ids[0]
+
+    class Equal(Loud):
+        def encode(self, texts):
+            return np.ones((len(texts), 2), np.float32)
+
+    assert toy_flip(Equal())[0].text == "a"
+
+
+def test_the_search_sees_no_more_tokens_than_the_window_has():
+    class Narrow(Toy):
+        window = 3
+        widths: list[int] = []  # noqa: RUF012
+
+        def embed(self, ids):
+            self.widths.append(ids.shape[1])
+            return super().embed(ids)
+
+    toy_flip(Narrow(), body="b b b b b")
+    toy_flip(Narrow(), head=(0, 0, 0, 0))
+    assert set(Narrow.widths) == {3, 4}
+
+
+def test_it_may_begin_with_thirty_masks_which_leave_room_for_the_text():
+    class Wide(Toy):
+        window = 64
+
+    target = Target("x", "a b", ("right",), "wrong", ("d claim",))
+    for toy, length in ((Wide(), 30), (Toy(), 7)):
+        (poison,) = HotFlip(toy, start="mask", iterations=1, candidates=1).craft(target, 1)
+        assert len(poison.text.removesuffix(" d claim").split()) == length
+
+
+def test_a_text_that_gained_nothing_says_so_with_its_score():
+    class Closed(Toy):
+        forbidden = np.arange(4)
+
+    (poison,) = HotFlip(Closed(), iterations=1).craft(Target("x", "a b", ("right",), "wrong", ("a claim",)), 1)
+    score = poison.meta["score_before"]
+    assert (poison.meta["reason"], poison.meta["accepted"]) == (
+        f"no step raised the score {score:.4f} of the finished text",
+        0,
+    )
+    assert poison.meta["score_after"] == score == round(score, 6)

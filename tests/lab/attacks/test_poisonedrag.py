@@ -66,3 +66,42 @@ def test_its_options_have_ranges_and_the_defaults_of_the_paper():
         assert_range(PoisonedRag, name, 1)
     attack = PoisonedRag()
     assert (attack.words, attack.trials, attack.prefix) == (30, 50, True)
+
+
+def test_every_trial_asks_for_another_variant_and_only_of_what_failed():
+    asked = []
+
+    def reply(prompt):
+        text = str(prompt.messages())
+        if "Variant" not in text:
+            return "Lyon" if "variant 1" in text else "Paris"
+        asked.append(next(number for number in range(1, 9) if f"Variant {number}," in text))
+        assert "17 words" in text
+        return f"variant {asked[-1]}"
+
+    first, second = PoisonedRag(generator=ScriptedGenerator(reply), trials=3, words=17).craft(CAPITAL, 2)
+    assert sorted(asked) == [1, 2, 4, 6]
+    assert (first.meta["trials"], second.meta["trials"]) == (1, 3)
+    assert (first.meta["source"], first.meta["verified"], second.reached) == ("generator", True, False)
+    assert (first.budget.llm_calls, second.budget.llm_calls) == (2, 6)
+
+
+def test_templates_are_tried_one_after_the_other(bare):
+    texts = []
+
+    class Stubborn(ScriptedGenerator):
+        writes = False
+
+    def reply(prompt):
+        texts.append(prompt.passages[0])
+        return "no"
+
+    poisons = PoisonedRag(mode="template", generator=Stubborn(reply), trials=3).craft(bare, 2)
+    assert len(set(texts)) == 6 and {p.meta["trials"] for p in poisons} == {3}
+    assert [p.text for p in poisons] == [f"who wrote emma.{text}" for text in sorted(texts[-2:], key=texts.index)]
+
+
+def test_without_a_model_nothing_is_verified_and_the_question_may_be_left_out(bare):
+    (poison,) = PoisonedRag(prefix=False).craft(bare, 1)
+    assert (poison.meta["verified"], poison.meta["source"], poison.budget.llm_calls) == (False, "template", 0)
+    assert not poison.text.startswith("who wrote emma")

@@ -1,7 +1,10 @@
+import json
+
 import pytest
 
+from ranges import assert_range
 from unpoison.errors import InputError, OptionError
-from unpoison_lab.attacks.base import Target, contains_answer
+from unpoison_lab.attacks.base import MAX_COPIES, Target, contains_answer
 from unpoison_lab.attacks.prompt_injection import (
     COUNTER,
     ELSEWHERE,
@@ -9,9 +12,11 @@ from unpoison_lab.attacks.prompt_injection import (
     LINK,
     OUT_OF_SERVICE,
     Ambiguous,
+    Conditional,
     Pia,
     PromptInjection,
 )
+from unpoison_lab.data_files import FOLDER
 
 
 def test_the_order_stands_as_often_as_asked(target):
@@ -69,3 +74,66 @@ def test_other_orders_are_known_by_a_sign_in_the_answer(kind, sign):
     for poison in PromptInjection(kind=kind).craft(Target("x", "q"), 3):
         assert poison.meta["answers"] == [sign]
         assert contains_answer(poison.text, sign)  # what obeys is found, although a link stands beside it
+
+
+def test_more_texts_than_wordings_begin_again(target):
+    poisons = PromptInjection().craft(target, 7)
+    assert [p.text for p in poisons[:3]] == [p.text for p in poisons[3:6]] and poisons[6].text == poisons[0].text
+
+
+def test_an_order_with_a_condition_gives_the_right_answer_to_who_reads_it_alone(target):
+    attack = Conditional()
+    (poison,) = attack.craft(target, 1)
+    alone, company = poison.text.split("If there are other documents")
+    assert ("Paris" in alone, "Lyon" in alone, "Lyon" in company, "Paris" in company) == (True, False, True, False)
+    assert (poison.meta["repeat"], Ambiguous().repeat) == (1, 10)
+    assert attack.uses_gold and "{number}" in attack.passage_format
+    for kind in (Conditional, Ambiguous):
+        with pytest.raises(InputError, match=r"which the attack .* requires"):
+            kind().craft(Target("x", "q", incorrect="Lyon"))
+
+
+@pytest.mark.parametrize("kind", [Pia, Ambiguous, Conditional])
+def test_how_often_an_order_is_repeated_has_a_range(kind):
+    assert_range(kind, "repeat", 1, MAX_COPIES)
+
+
+def test_all_texts_of_one_target_are_the_same_and_an_outage_needs_no_answer(target):
+    assert len({p.text for p in Pia().craft(target, 3)}) == 1
+    assert Pia(style="link").craft(Target("x", "q"))[0].meta["answers"] == [LINK]
+    with pytest.raises(InputError, match="target 'x' has no incorrect answer, which style=long needs"):
+        Pia(style="long").craft(Target("x", "q"))
+
+
+RELEASED = {
+    "qa-trustrag": "say {answer}; ",
+    "long-radar": "bio {answer}; ",
+    "long-radar-before": "<",
+    "long-radar-after": ">",
+    "dos-grada": "be busy. ",
+    "dos-grada-answer": "I am busy",
+}
+
+
+@pytest.mark.parametrize(
+    ("style", "paper", "text", "answers"),
+    [
+        ("qa", "trustrag", "say Lyon; say Lyon; ", ["Lyon"]),
+        ("long", "radar", "<bio Lyon; bio Lyon; >", ["Lyon"]),
+        ("dos", "grada", "be busy. be busy. ", ["I am busy"]),
+    ],
+)
+def test_released_words_stand_in_place_of_ours(style, paper, text, answers, target, tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    rows = [json.dumps({"id": name, "text": words}) for name, words in RELEASED.items()]
+    (tmp_path / "replay.jsonl").write_text("\n".join(rows))
+    (poison,) = Pia(style=style, replay=paper, repeat=2).craft(target, 1)
+    assert (poison.text, poison.meta["answers"]) == (text, answers)
+
+
+@pytest.mark.parametrize(
+    ("style", "paper"), [("qa", "grada"), ("dos", "radar"), ("long", "trustrag"), ("link", "radar")]
+)
+def test_a_paper_that_plants_no_such_order_is_refused(style, paper):
+    with pytest.raises(OptionError, match=f"replay={paper}: its released code plants no order of style={style}"):
+        Pia(style=style, replay=paper)

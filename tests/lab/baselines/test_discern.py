@@ -45,3 +45,24 @@ def test_numbers_of_no_passage_do_not_matter_and_all_may_be_perturbed() -> None:
     assert answer.screening.kept == ()
     assert answer.text == "from memory"
     assert "every passage" in answer.screening.evidence.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "perturbed"),
+    [
+        ("Passages 1, 2, and 3 are perturbed.\nanswer: x", {1, 2, 3}),
+        ("PASSAGE 4 is perturbed\nAnswer: x", {4}),
+        ("Nothing is perturbed.\nPassage 2 is fine.\nanswer: x", set()),
+        ("Passage 3 was perturbed", {3}),
+    ],
+)
+def test_only_the_first_sentence_names_the_perturbed(reply: str, perturbed: set[int]) -> None:
+    assert parse_reply(reply).perturbed == perturbed
+
+
+def test_what_is_perturbed_scores_nothing_and_only_then_something_is_noted() -> None:
+    screening = Discern(ScriptedGenerator(REPLY)).screen("q", FIVE)
+    assert [v.score for v in screening.verdicts] == [1, 0, 1, 0, 1]
+    assert str(screening.verdicts[0].reason) == "the model says that it is not perturbed"
+    assert screening.notes == () == Discern(ScriptedGenerator("Paris")).screen("q", []).notes
+    assert Discern(ScriptedGenerator(REPLY)).answer("q", FIVE).details["reply"] == REPLY

@@ -6,6 +6,7 @@ import pytest
 
 from meeting import Meeting
 from ranges import assert_range
+from unpoison.defenses.voices import MAX_ANSWER_CHARS
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison_lab.baselines.madam import Madam, _is_same_answer, agents_answer, all_correct_answers
@@ -117,3 +118,30 @@ def test_no_answer_is_an_abstention(reply: str) -> None:
 
 def test_rounds_have_a_range():
     assert_range(Madam, "rounds", 1, 20)
+
+
+def test_each_passage_is_kept_for_what_its_agent_said_last() -> None:
+    answer = Madam(scripted(["1963", "1956"], ["1901", "1956"]), rounds=2).answer("q", ["p0", "p1"])
+    assert [str(v.reason) for v in answer.screening.verdicts] == [
+        "its agent answers '1901'",
+        "its agent answers '1956'",
+    ]
+    assert answer.screening.kept_indices == (0, 1)
+    assert answer.details["aggregation"].startswith("All Correct Answers")
+    assert [len(said) for said in answer.details["rounds"]] == [2, 2]
+
+
+def test_an_agent_sees_the_others_by_their_numbers_and_only_the_beginning_of_a_long_reply() -> None:
+    long = "x" * (MAX_ANSWER_CHARS + 1)
+    generator = scripted(["one", "two", long], ["one", "two", "three"])
+    Madam(generator, rounds=2).answer("q", ["p0", "p1", "p2"])
+    (seen,) = [p.notes for p in generator.prompts if p.notes and p.passages == ("p1",)]
+    assert list(seen) == ["Another agent, 1", "Another agent, 2"]
+    assert seen["Another agent, 1"].startswith("Answer: one")
+    assert len(seen["Another agent, 2"]) == MAX_ANSWER_CHARS
+    first, second = (next(p for p in generator.prompts[start:] if p.passages == ("p0",)) for start in (0, 4))
+    assert "only" in first.text() and "the notes" not in first.text() and "the notes" in second.text()
+
+
+def test_a_list_that_is_nested_too_deeply_is_read_as_words() -> None:
+    assert all_correct_answers(f"All Correct Answers: {'[' * 50_000}") == ["[" * 50_000]

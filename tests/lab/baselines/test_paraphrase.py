@@ -100,3 +100,24 @@ def test_the_extractive_reader_writes_no_paraphrase_so_the_question_stands() -> 
 
 def test_paraphrases_have_a_range():
     assert_range(Paraphrasing, "paraphrases", 1, 100)
+
+
+@pytest.mark.parametrize(("count", "asked"), [(1, "1 paraphrase "), (3, "3 paraphrases ")])
+def test_as_many_are_asked_for_as_are_wanted_with_room_for_each(count: int, asked: str) -> None:
+    model = generator({})
+    Paraphrasing(model, paraphrases=count).answer("q", ["a"])
+    prompt = model.prompts[0]
+    assert asked in prompt.text() and prompt.max_tokens == 64 * count
+
+
+def test_marks_before_a_line_are_no_part_of_it_and_a_long_one_is_cut() -> None:
+    reply = f"12) one?\n3: two?\n* three?\n\u2022 'four?'\n-five?\n1234. six?\n{'x' * 1001}"
+    lines = ["one?", "two?", "three?", "four?", "-five?", "1234. six?", "x" * 1000]
+    assert read_paraphrases(reply, 7, "q") == lines
+
+
+def test_all_passages_are_kept_because_the_question_is_rephrased() -> None:
+    answer = Paraphrasing(generator({}), paraphrases=2).answer("q", ["a", "b"])
+    assert answer.screening.kept_indices == (0, 1)
+    assert {str(v.reason) for v in answer.screening.verdicts} == {"no passage is dropped: the question is rephrased"}
+    assert answer.details["paraphrases"] == ["Which city is the capital?", "Name the capital."]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ from numpy.typing import NDArray
 from ranges import MAX, assert_range
 from unpoison import Query
 from unpoison.core.passages import as_passages
+from unpoison.core.reasons import Reason
 from unpoison.models import FakeNLI, ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison_lab.baselines.reliabilityrag import (
+    INEXACT,
     ReliabilityRag,
     SampledReliabilityRag,
     maximum_independent_set,
@@ -241,3 +245,63 @@ def test_the_search_ends_when_its_work_is_spent_and_not_before() -> None:
     assert spent > 0
     assert not maximum_independent_set(edges, work=spent - 1).exact
     assert maximum_independent_set(edges).members.tolist() == [0, 2]
+
+
+def test_every_passage_has_a_score_and_a_reason() -> None:
+    nli = clashing(*(f"B{letter}" for letter in "ACDEFG"))
+    answers = [f"answer {letter}" for letter in "ACDEFGB"]
+    screening = ReliabilityRag(scripted(*answers, "unknown"), nli).screen("q", passages_of(8))
+    assert [v.score for v in screening.verdicts] == [-1] * 6 + [-6, 0]
+    reasons = [str(v.reason) for v in screening.verdicts]
+    assert reasons[0] == "answers 'answer A': in the largest set of 6 without contradiction"
+    assert reasons[6] == (
+        "answers 'answer B': contradicts passage 0, 1, 2, 3, 4 of the largest set without contradiction"
+    ), "five are enough"
+    assert reasons[7] == str(Reason.of("answer.uninformative"))
+    assert screening.notes == () and screening.evidence["contradiction"].shape == (8, 8)
+
+
+def test_a_search_that_was_cut_short_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = partial(maximum_independent_set, work=0)
+    monkeypatch.setattr("unpoison_lab.baselines.reliabilityrag.maximum_independent_set", search)
+    (note,) = (
+        ReliabilityRag(scripted("answer A", "answer B", "answer C"), clashing("AB")).screen("q", passages_of(3)).notes
+    )
+    assert note == INEXACT
+
+
+@pytest.mark.parametrize(
+    ("fallback", "note"),
+    [("all", "all passages are kept, undefended"), ("memory", "answered from memory"), ("abstain", "abstained")],
+)
+@pytest.mark.parametrize("kind", [ReliabilityRag, SampledReliabilityRag])
+def test_what_is_done_without_an_answer_is_noted_where_there_are_passages(kind: Any, fallback: str, note: str) -> None:
+    unsure = kind(ScriptedGenerator("unknown"), fallback=fallback)
+    screening = unsure.screen("q", passages_of(2))
+    assert screening.notes == (f"no informative answer: {note}",)
+    assert screening.kept_indices == ((0, 1) if fallback == "all" else ())
+    assert unsure.screen("q", []).notes == ()
+
+
+def test_a_passage_counts_its_samples_and_those_that_agree() -> None:
+    def reply(prompt: Prompt) -> str:
+        return "B" if "p2" in prompt.passages else "A"
+
+    sampled = SampledReliabilityRag(ScriptedGenerator(reply), clashing("AB"), samples=9, size=2, gamma=1.0, seed=1)
+    screening = sampled.screen("q", passages_of(30))
+    drawn = screening.evidence["samples"].tolist()
+    assert len(drawn) == 9 and drawn == sorted(drawn), "those with the better ranks first"
+    agreeing = [sample for sample in drawn if 2 not in sample]
+    for i, verdict in enumerate(screening.verdicts):
+        among, consistent = (sum(i in sample for sample in some) for some in (drawn, agreeing))
+        said = f"in {consistent} of the consistent samples, of {among} that contain it" if among else "in no sample"
+        assert str(verdict.reason) == said
+        assert (verdict.score, verdict.kept) == (sum(sample.count(i) for sample in agreeing), consistent > 0)
+
+
+def test_the_better_a_rank_the_likelier_it_is_drawn() -> None:
+    assert rank_weights(3, 0.5) == pytest.approx([4 / 7, 2 / 7, 1 / 7])
+    assert rank_weights(2, 1.0).tolist() == [0.5, 0.5]
+    made = SampledReliabilityRag(ScriptedGenerator("A"))
+    assert (made.samples, made.size, made.gamma, made.seed, made.contradiction) == (20, 2, 0.9, 0, 0.5)
+    assert made.screen("q", []).evidence["samples"].shape == (0, 2)

@@ -20,6 +20,7 @@ from unpoison_lab.questions.question_set import (
     document_of,
     false_answer,
     make_questions,
+    passages_of,
     tells_apart,
     write_questions,
 )
@@ -166,3 +167,165 @@ def test_a_question_with_two_answers_is_none():
     documents = [document_of(name, text, "") for name, text in texts.items()]
     questions = make_questions(documents).questions
     assert [question.fact.answer for question in questions] == ["5"]
+
+
+def sections_of(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(section.heading, section.paragraphs) for section in document_of("a.md", text).sections]
+
+
+@pytest.mark.parametrize(
+    ("text", "sections"),
+    [
+        ("", []),
+        ("One\ntwo\n\nthree", [("", ("One two", "three"))]),
+        ("# A #\none\n###### B {#anchor}\ntwo", [("A", ("one",)), ("B", ("two",))]),
+        ("## A { #anchor }\none", [("A", ("one",))]),
+        ("####### A\n#B", [("", ("####### A #B",))]),
+        ("# A\n# B\none", [("A", ()), ("B", ("one",))]),
+        ("Title\n===\none", [("Title", ("one",))]),
+        ("Title\n---\none", [("Title", ("one",))]),
+        ("no title\n==\none", [("", ("no title == one",))]),
+        ("no title\n=-=\none", [("", ("no title", "one"))]),
+        ("(no title)\n---\none", [("", ("(no title)", "one"))]),
+        (f"{'x' * 119}\n---\none", [("x" * 119, ("one",))]),
+        (f"{'x' * 120}\n---\none", [("", ("x" * 120, "one"))]),
+        ("one\n***\ntwo\n**\nthree", [("", ("one", "two ** three"))]),
+        ("one\n- two\nmore\n* three\n+ four\n> five", [("", ("one", "two more", "three", "four", "five"))]),
+        ("1. one\n2) two\n3 three\nfour 4", [("", ("1. one", "2) two", "3 three four 4"))]),
+        ("one\n| a | b |\n| c | d |\ntwo", [("", ("one", "| a | b |", "| c | d |", "two"))]),
+        ("one\n```\n# code\n```\n~~~\ncode\n~~~\ntwo", [("", ("one two",))]),
+        ("one\n/// note\n::: note\n<!-- note -->\n.. note\n{* x *}\n{% x %}\n{{ x }}\ntwo", [("", ("one two",))]),
+    ],
+)
+def test_a_text_is_cut_at_headings_and_into_paragraphs(text: str, sections: list[tuple[str, tuple[str, ...]]]) -> None:
+    assert sections_of(text) == sections
+
+
+def test_the_title_is_what_was_given_or_else_the_first_heading() -> None:
+    text = "Before.\n\n# First\n\n# Second\n"
+    assert (document_of("a", text).title, document_of("a", text, "Given").title) == ("First", "Given")
+    assert document_of("a", "No heading.").title == ""
+
+
+def test_paragraphs_are_joined_to_passages_of_at_most_1200_characters() -> None:
+    def lengths(*paragraphs: int) -> list[list[int]]:
+        text = "\n\n".join("x" * count for count in paragraphs)
+        return [[len(part) for part in passage.text.split("\n")] for passage in passages_of(document_of("a", text))]
+
+    assert lengths(700, 500, 10) == [[700, 500], [10]]
+    assert lengths(700, 501) == [[700], [501]]
+    assert lengths(10, 5000, 10) == [[10], [5000], [10]], "a longer paragraph stands alone"
+    assert lengths(5000) == [[5000]]
+
+
+def test_a_passage_has_its_place_and_the_headings_above_it() -> None:
+    name = "x" * 301
+    document = document_of(name, "Before.\n\n# Title\n\none\n\n## Part\n\ntwo\n")
+    passages = passages_of(document)
+    assert [(p.id, p.title, p.text) for p in passages] == [
+        (f"{name}#0", "Title", "Before."), (f"{name}#1", "Title", "one"), (f"{name}#2", "Title: Part", "two"),
+    ]  # fmt: skip
+    assert all(p.source is not None and len(p.source) <= 300 and p.source != name for p in passages)
+    (bare,) = passages_of(document_of("x" * 300, "No heading."))
+    assert (bare.title, bare.source) == (None, "x" * 300)
+
+
+def falses(answer: str, text: str = "") -> set[str | None]:
+    """Every false answer that some seed draws."""
+    fact = Fact("gap", "q?", answer, answer)
+    return {false_answer(fact, text, [], np.random.default_rng(seed)) for seed in range(200)}
+
+
+@pytest.mark.parametrize("year", [1500, 1993, 2100])
+def test_a_false_year_is_a_few_years_off(year: int) -> None:
+    off = {abs(int(str(false)) - year) for false in falses(str(year))}
+    assert (min(off), max(off)) == (2, 9)
+
+
+@pytest.mark.parametrize("number", [1499, 2101])
+def test_another_number_of_four_digits_is_no_year(number: int) -> None:
+    assert all(int(str(false)) >= 2 * number for false in falses(str(number)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("2 days", "1 days, 3 days, 4 days, 6 days, 8 days, 10 days, 20 days"),
+        ("3 users", "6 users, 9 users, 12 users, 15 users, 30 users"),
+        ("1.5 m", "0.4 m, 0.8 m, 2.2 m, 3.0 m, 4.5 m, 6.0 m, 7.5 m, 15.0 m"),
+        (
+            "about $250, net",
+            "about $125, net; about $375, net; about $500, net; about $750, net; about $1,000, net; about $1,250, net; about $2,500, net",
+        ),
+        ("0 days", "1 days"),
+        ("20m²", "5m², 10m², 30m², 40m², 60m², 80m², 100m², 200m²"),
+        ("5²", "10², 15², 20², 50²"),
+    ],
+)
+def test_a_false_number_is_a_plausible_multiple_as_exact_as_the_true_one(answer: str, expected: str) -> None:
+    allowed = set(expected.split("; " if ";" in expected else ", "))
+    assert falses(answer) <= allowed and len(falses(answer)) > len(allowed) / 2
+    assert falses(answer, text="; ".join(allowed)).isdisjoint(allowed), "none stands in the passage"
+
+
+@pytest.mark.parametrize("answer", ["v1.2.3", "1.2.9", "9:30", "2024-01-05", "10-20"])
+def test_of_a_version_a_time_and_a_range_the_last_digit_is_false(answer: str) -> None:
+    found = falses(answer)
+    assert {str(false)[:-1] for false in found} == {answer[:-1]} and answer not in found
+    assert all(str(false)[-1].isdigit() for false in found) and len(found) > 5
+
+
+def test_yes_is_answered_with_no_however_it_is_written() -> None:
+    for said, opposite in (("Yes!", "No"), ("no.", "Yes"), ("NO", "Yes")):
+        assert falses(said) == {opposite}
+
+
+def test_neither_nothing_nor_what_the_passage_says_in_other_letters_tells_apart() -> None:
+    assert tells_apart("Ada", "Jan", "Ada")
+    assert not tells_apart("Ada", " ", "Ada")
+    assert not tells_apart("Ada", "Jan", "Ada and JAN")
+    assert not tells_apart("Ada", "Ada Byron", "Ada")
+
+
+def town(index: int, facts: int) -> str:
+    return "\n\n".join(f"The town number of place {'abcdefgh'[index]}{'x' * i} is {100 + i}." for i in range(facts))
+
+
+def test_one_document_gives_200_questions_at_most_and_100_are_made_by_default() -> None:
+    documents = [document_of("a.md", town(0, 201))]
+    assert len(make_questions(documents, 1000).questions) == 200
+    assert len(make_questions(documents).questions) == 100
+    assert make_questions(documents).questions == make_questions(documents, 100, seed=0).questions
+
+
+def test_documents_take_turns_and_what_needs_no_gap_comes_first() -> None:
+    entries = "# Ports {}\n\nWeb: {}\n\n# May I pay?\n\nYes.\n\n"
+    texts = [
+        entries.format(name, number) + town(index, 3) for index, (name, number) in enumerate([("A", 81), ("B", 82)])
+    ]
+    texts[1] = texts[1].replace("May I pay?", "May I leave?")
+    made = make_questions([document_of(f"{i}.md", text) for i, text in enumerate(texts)]).questions
+    assert [one.fact.kind for one in made] == ["answer"] * 2 + ["value"] * 2 + ["gap"] * 6
+    sources = [str(one.passage.source) for one in made]
+    assert all(sorted(sources[i : i + 2]) == ["0.md", "1.md"] for i in range(0, 10, 2)), "one of each in turn"
+
+
+def test_a_question_is_a_row_with_its_rule_and_proof() -> None:
+    (one, other) = make_questions([document_of("a.md", town(0, 2))], 2).questions
+    row = one.row()
+    assert row["id"].startswith("q-") and len(row["id"]) == 14 and row["id"] != other.row()["id"]
+    assert (row["rule"], row["proof"]) == ("gap", one.fact.proof) and row["proof"] in one.passage.text
+    (gold,) = row["passages"]
+    assert (gold["label"], gold["text"], gold["source"]) == ("gold", one.passage.text, "a.md")
+
+
+def test_what_cannot_be_asked_is_counted_in_the_error() -> None:
+    with pytest.raises(InputError, match=r"of 2 documents with 3 passages: .*; give more documents"):
+        make_questions([document_of("a", "Nothing.\n\n# Here\n\nNor there."), document_of("b", "Nor here.")])
+
+
+def test_files_are_written_into_a_folder_that_may_be_there(tmp_path: Path) -> None:
+    made = make_questions([document_of("a.md", town(0, 2))])
+    for _ in range(2):
+        path = write_questions(made, tmp_path / "new" / "folder")
+    assert path == tmp_path / "new" / "folder" / "questions.jsonl" and len(path.read_text().splitlines()) == 2
