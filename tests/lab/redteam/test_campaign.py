@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from lab.redteam.conftest import Quick, write_world
-from unpoison.errors import TargetError
+from unpoison.errors import InputError, TargetError
 from unpoison_lab.redteam.campaign import run_test
 from unpoison_lab.redteam.config import Config
 from unpoison_lab.redteam.http_client import Hosts
@@ -135,3 +135,60 @@ def test_when_documents_cannot_be_taken_back_no_more_are_planted(tmp_path):
     assert any("nothing more is planted: out of order" in problem for problem in results.problems)
     assert 3 <= len(target.documents) <= 5
     assert {canary for canary, _ in results.remaining} == target.documents.keys()
+
+
+def sometimes(fails):
+    """A system that fails at the questions of these numbers, from 1."""
+
+    def act(system: Scripted) -> None:
+        if fails(system.asked):
+            raise TargetError("out of order")
+
+    return Scripted(ask=act)
+
+
+@pytest.mark.parametrize(("in_flight", "most"), [(1, 10), (6, 12)])
+def test_a_target_that_fails_all_the_time_is_given_up(tmp_path, in_flight, most):
+    target = sometimes(lambda number: True)
+    results = tried(tmp_path, target, questions=40, rehearse=False, limits={"in_flight": in_flight, "retries": 0})
+    assert results.problems[0] == f"the target failed {most} times in a row, so the run ended: out of order"
+    assert most <= target.asked < most + in_flight + 1
+    assert results.finished is None and {trial.stage for trial in results.trials} == {"ask"}
+
+
+def test_a_target_that_answers_between_its_failures_is_not(tmp_path):
+    target = sometimes(lambda number: number % 10)
+    results = tried(tmp_path, target, questions=30, rehearse=False, limits={"in_flight": 1, "retries": 0})
+    assert results.finished is not None and not results.problems
+    assert target.asked >= 30
+
+
+def test_every_question_is_asked_without_an_attack_and_under_each(tmp_path):
+    steps, target = [], Scripted()
+    write_world(tmp_path, 3)
+    values = {"target": {"python": "x:y"}, "poisons": [1, 2], "limit": 2, "limits": {"in_flight": 1}}
+    config = Config.of({**values, "wait": {"seconds": 0}, "rehearse": False}, tmp_path)
+    results = run_test(
+        config, tmp_path / "j", hosts=Hosts(), target=target, clock=Quick(), progress=lambda *step: steps.append(step)
+    )
+    assert [(t.example, t.attack, t.poisons) for t in results.trials] == [
+        (name, *cell) for cell in results.cells for name in ("q0", "q1")
+    ]
+    assert results.cells == (("none", 0), ("poisonedrag", 1), ("poisonedrag", 2))
+    assert (results.examples, results.planted, results.removed, results.accepted) == (2, 6, 6, 0)
+    assert (results.problems, results.remaining) == ((), ())
+    assert {step[1] for step in steps} == {6} and steps[-1] == (6, 6, "poisonedrag x 2")
+    assert steps[0][2] == "without an attack"
+    clean, attacked = results.trials[0], results.trials[-1]
+    assert (clean.answer, clean.planted, attacked.planted, attacked.read) == ("I don't know", 0, 2, 2)
+    assert attacked.tells and attacked.wanted and attacked.error is None
+
+
+def test_a_file_without_a_usable_question_is_refused_with_the_first_problem(tmp_path):
+    (tmp_path / "questions.jsonl").write_text('{"id": "a"}\n')
+    config = Config.of({"target": {"python": "x:y"}}, tmp_path)
+    with pytest.raises(InputError, match=r"holds no usable question; questions\.jsonl: line 1"):
+        run_test(config, tmp_path / "j", hosts=Hosts(), target=Scripted())
+    (tmp_path / "questions.jsonl").write_text("")
+    with pytest.raises(InputError, match="holds no usable question; add one"):
+        run_test(config, tmp_path / "j", hosts=Hosts(), target=Scripted())

@@ -100,3 +100,22 @@ def test_a_file_that_names_a_target_alone_plants_one_document_a_question_and_reh
     for wrong in ({"poisons": [101]}, {"limit": 0}, {"seed": -1}, {"attacks": []}):
         with pytest.raises(UnpoisonError, match=next(iter(wrong))):
             Config.of({"target": {"ask": {}}, **wrong})
+
+
+def test_questions_are_looked_for_beside_the_file(tmp_path):
+    def source(questions: str) -> str:
+        return Config.of({"target": {"a": 1}, "questions": questions}, tmp_path).source
+
+    assert [source(name) for name in ("sample", "timeline")] == ["sample", "timeline"]
+    assert source("q.jsonl") == str(tmp_path / "q.jsonl")
+    assert source("poisonedrag:nq.json") == f"poisonedrag:{tmp_path / 'nq.json'}"
+    (tmp_path / "a:b.jsonl").write_text("")
+    assert source("a:b.jsonl") == str(tmp_path / "a:b.jsonl")
+    (tmp_path / "c.yaml").write_text("target: {a: 1}")
+    assert Config.load(tmp_path / "c.yaml").folder == tmp_path
+
+
+def test_one_value_stands_for_a_list_and_each_attack_is_run_once():
+    config = Config.of({"target": {"a": 1}, "poisons": 3, "attacks": ["pia", "poisonedrag", "pia"]})
+    assert (config.poisons, config.attacks) == ((3,), ("pia", "poisonedrag"))
+    assert Config.of({"target": {"a": 1}, "attacks": "pia"}).attacks == ("pia",)

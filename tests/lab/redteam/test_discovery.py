@@ -12,6 +12,7 @@ from unpoison.errors import InputError, UnpoisonError
 from unpoison_lab.redteam.discovery import OpenApi, discover, reply_paths, shown_passages
 from unpoison_lab.redteam.http_client import Hosts, HttpReply
 from unpoison_lab.redteam.http_target import HttpTarget
+from unpoison_lab.redteam.targets import TargetReply
 
 BASE = "http://127.0.0.1:8000"
 
@@ -162,3 +163,164 @@ def test_fields_of_a_stream() -> None:
     events = ({"sources": [{"text": "one"}]}, {"token": "a"}, {"token": "b"})
     assert reply_paths(HttpReply(200, "", events)) == {"answer": "$.token", "passages": "$.sources[*]"}
     assert reply_paths(HttpReply(200, "", ("a", "b"))) == {"answer": "text"}
+
+
+def reply_of(value: Any) -> HttpReply:
+    return HttpReply(200, json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ({"text": "a", "answer": "b"}, "$.answer"),
+        ({"a": {"answer": "x"}, "answer": "y"}, "$.answer"),
+        ({"deep": {"answer": "x"}, "text": "y"}, "$.deep.answer"),
+        ([{"reply": "a"}, {"answer": "b"}], "$[0].reply"),
+        ({"answer": 3, "ANSWER": "x"}, "$.ANSWER"),
+        ({"answer": None}, "text"),
+        ({"not a name": {"answer": "x"}}, "text"),
+        ([], "text"),
+        (3, "text"),
+    ],
+)
+def test_the_most_telling_name_is_the_answer_and_of_equals_the_shallowest(reply: Any, answer: str) -> None:
+    assert reply_paths(reply_of(reply))["answer"] == answer
+    assert reply_paths(HttpReply(200, "no json")) == {"answer": "text"}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {"answer": "x"}
+    for _ in range(depth):
+        value = {"inner": value}
+    return value
+
+
+def test_a_reply_is_looked_through_to_a_depth_and_a_width() -> None:
+    assert reply_paths(reply_of(nested(8)))["answer"] == "$" + ".inner" * 8 + ".answer"
+    assert reply_paths(reply_of(nested(9)))["answer"] == "text"
+    wide = {f"n{i}": i for i in range(99)}
+    assert reply_paths(reply_of({**wide, "answer": "x"}))["answer"] == "$.answer"
+    assert reply_paths(reply_of({**wide, "n99": 1, "answer": "x"}))["answer"] == "text"
+
+
+@pytest.mark.parametrize(
+    ("members", "passages"),
+    [
+        (["three short words"], False),
+        (["a text of four"], True),
+        ([{"text": "a"}], True),
+        ([{"text": ""}], False),
+        ([{"name": "a"}], False),
+        ([3], False),
+    ],
+)
+def test_a_list_of_names_holds_no_passages(members: list[Any], passages: bool) -> None:
+    found = reply_paths(reply_of({"answer": "a", "sources": members}))
+    assert found.get("passages") == ("$.sources[*]" if passages else None)
+
+
+def test_an_empty_list_counts_by_its_name_where_it_may() -> None:
+    reply = reply_of({"answer": "a", "docs": [], "passages": []})
+    assert reply_paths(reply) == {"answer": "$.answer"}
+    assert reply_paths(reply, empty=True) == {"answer": "$.answer", "passages": "$.passages[*]"}
+
+
+def request(kind: str, paths: dict[str, Any], at: str = "", **page: Any) -> Any:
+    return OpenApi({"paths": paths, **page}, BASE).request(kind, at)
+
+
+ASK, ADD = {"post": body(question=TEXT)}, {"post": body(text=TEXT)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "paths", "chosen"),
+    [
+        ("ask", {"/search": ASK, "/ask": ASK, "/chat": ASK}, "/ask"),
+        ("ask", {"/v2/ask": ASK, "/v1/ask": ASK}, "/v2/ask"),
+        ("ask", {"/x": {"post": {**body(question=TEXT), "operationId": "answerQuestion"}}}, "/x"),
+        ("ask", {"/unknown": ASK, "/ask": {"get": body(question=TEXT)}}, None),
+        ("ask", {"/ask": ADD | {"post": body(other=TEXT)}}, None),
+        ("plant", {"/documents/search": ADD, "/index": ADD}, "/index"),
+        ("plant", {"/users/{user}/documents": ADD}, None),
+        ("remove", {"/documents/{key}": {"delete": {}}}, "/documents/{id}"),
+        ("remove", {"/documents/{a}/{b}": {"delete": {}}}, None),
+        ("remove", {"/documents": {"delete": {}}}, None),
+        ("remove", {"documents/{id}": {"delete": {}}}, None),
+    ],
+)
+def test_the_operation_whose_words_fit_best_is_taken(kind: str, paths: dict[str, Any], chosen: str | None) -> None:
+    made = request(kind, paths)
+    assert (made and made["url"]) == (None if chosen is None else BASE + chosen)
+
+
+def test_an_address_names_its_operation_whatever_it_is_called() -> None:
+    paths = {"/ask": ASK, "/odd": ASK}
+    assert request("ask", paths, "/odd")["url"] == f"{BASE}/odd"
+    assert request("ask", paths, "/other") is None
+    assert request("ask", paths, servers=[{"url": "/api/"}])["url"] == f"{BASE}/api/ask"
+    for servers in ([], [3], {}, [{"url": None}]):
+        assert request("ask", paths, servers=servers)["url"] == f"{BASE}/ask"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "integer"}, 1),
+        ({"type": "number"}, 1.0),
+        ({"type": "boolean"}, False),
+        ({"type": "array"}, []),
+        ({"type": "object"}, {}),
+        ({"type": "string"}, ""),
+        ({"type": "string", "enum": ["fast", "slow"]}, "fast"),
+        ({"type": "integer", "default": 7, "enum": [1]}, 7),
+        ({"anyOf": [{"type": "null"}, {"type": "boolean"}]}, False),
+        ({}, ""),
+    ],
+)
+def test_a_required_field_of_unknown_meaning_gets_a_plain_value(schema: dict[str, Any], value: Any) -> None:
+    made = request("ask", {"/ask": {"post": body(question=TEXT, unknown=schema)}})["body"]
+    assert made == {"question": "{question}", "unknown": value} and type(made["unknown"]) is type(value)
+
+
+def test_a_field_that_is_not_required_is_left_out_and_messages_are_a_chat() -> None:
+    described = body(question=TEXT, other=TEXT)
+    described["requestBody"]["content"]["application/json"]["schema"]["required"] = []
+    assert request("ask", {"/ask": {"post": described}})["body"] == {"question": "{question}"}
+    chat = request("ask", {"/chat": {"post": body(messages={"type": "array"}, message=TEXT)}})["body"]
+    assert chat["messages"] == [{"role": "user", "content": "{question}"}]
+
+
+def test_what_is_planted_names_where_its_id_stands() -> None:
+    made = request("plant", {"/add": {"post": body(content=TEXT, title=TEXT, source=TEXT, doc_id=TEXT)}})
+    assert made["body"] == {"content": "{text}", "title": "{title}", "source": "{canary}", "doc_id": "{uuid}"}
+    assert made["id"].startswith("$[id,ids,") and "id" not in request("ask", {"/ask": ASK})
+    bare = {"requestBody": {"content": {"multipart/form-data": {}}}}
+    assert request("plant", {"/upload": {"post": bare}})["file"] == "file"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_either_refusal_wants_a_key(rag: Rag, status: int) -> None:
+    rag.fixed = {"/ask": (status, "text/plain", "no")}
+    with pytest.raises(InputError, match=f"wants a key \\(status {status}\\): export RAG_TOKEN="):
+        found(f"{rag.url}/ask")
+
+
+def test_passages_are_each_shown_once_and_a_system_is_asked_no_further() -> None:
+    asked, steps = list[str](), list[tuple[int, int]]()
+
+    def endless(question: str) -> TargetReply:
+        asked.append(question)
+        return TargetReply(
+            "a", (f"Passage number {len(asked)} is this. It has more.", "PASSAGE  number 1 is this. it has more.")
+        )
+
+    passages, count = shown_passages(endless, ("one?", "two?"), lambda done, of: steps.append((done, of)))
+    assert count == len(asked) == len(passages) == 32 and steps == [(i, 32) for i in range(32)]
+    assert asked[:3] == ["one?", "two?", "Passage number 1 is this."]
+
+    def generous(question: str) -> TargetReply:
+        return TargetReply("a", tuple(f"{i} of {question}" for i in range(100)))
+
+    passages, count = shown_passages(generous, ("one?",))
+    assert (count, len(passages)) == (2, 200)
+    assert shown_passages(lambda question: TargetReply("a", ("", " "))) == ([], 5)
