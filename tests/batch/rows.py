@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 GOOD = {
     "id": "é-1",
     "question": "which city has the museum of the warship Vasa",
@@ -38,6 +40,23 @@ RAW = [
     b"[1, 2]\n",
     b"{}\n",
 ]
+
+TEXTS = st.text(max_size=12) | st.sampled_from(["the hull stands in Stockholm", "half \ud800", "", "\x00\u2028\x85"])
+ANYTHING = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS, st.lists(TEXTS)
+)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "query": TEXTS | ANYTHING,
+            "question": TEXTS,
+            "passages": st.lists(TEXTS | st.fixed_dictionaries({"text": TEXTS | ANYTHING}), max_size=4) | ANYTHING,
+            "mine": ANYTHING,
+        },
+    ),
+    max_size=12,
+)
 
 
 def good(number: int) -> dict[str, Any]:

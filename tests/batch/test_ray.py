@@ -12,7 +12,6 @@ from batch.rows import ODD, RAW, good, write
 from needs import need
 from unpoison.batch import BatchScreener, run
 from unpoison.batch import runner as engine
-from unpoison.batch.screener import BatchPart
 from unpoison.errors import MissingExtraError
 from unpoison.utils.extras import install_command
 
@@ -58,15 +57,6 @@ def test_the_same_bytes_as_the_local_engine(ray, source: Path, tmp_path: Path):
     assert steps == [64, 9]
     assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
     assert ray.is_initialized()  # whoever started it ends it
-
-
-def test_ray_is_given_a_bounded_number_of_rows_at_once(monkeypatch: pytest.MonkeyPatch):
-    parts = [BatchPart((b"x" * 10,), n) for n in range(7)]
-    assert [len(window) for window in engine._windows(parts)] == [7]
-    monkeypatch.setattr(engine, "MAX_PARTS", 3)
-    assert [len(window) for window in engine._windows(parts)] == [3, 3, 1]
-    monkeypatch.setattr(engine, "WINDOW", 20)
-    assert [len(window) for window in engine._windows(parts)] == [2, 2, 2, 1]
 
 
 def test_without_ray_the_extra_is_named(batch, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

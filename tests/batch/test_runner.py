@@ -3,48 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
+from io import BufferedWriter, BytesIO
 from pathlib import Path
 from threading import Condition
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch.rows import GOOD, ODD, RAW, good, read, write
+from batch.ray_double import RayDouble
+from batch.rows import GOOD, ODD, RAW, ROWS, good, read, write
 from unpoison import Grada
 from unpoison.batch import BatchScreener, Progress, run
 from unpoison.batch import runner as runner_module
 from unpoison.batch.runner import usual_workers, waits
-from unpoison.batch.screener import BatchPart
+from unpoison.batch.screener import BatchPart, Finished
 from unpoison.core.answers import Reply
 from unpoison.defenses.base import Defense
-from unpoison.errors import InputError, ModelError, OptionError, UnknownNameError
+from unpoison.errors import InputError, ModelError, OptionError, UnknownNameError, WorkerError
 from unpoison.io.rows import Row
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     return write(tmp_path / "in.jsonl", [*ODD, *(good(n) for n in range(70))], RAW)
-
-
-TEXTS = st.text(max_size=12) | st.sampled_from(["the hull stands in Stockholm", "half \ud800", "", "\x00\u2028\x85"])
-ANYTHING = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS, st.lists(TEXTS)
-)
-ROWS = st.lists(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "query": TEXTS | ANYTHING,
-            "question": TEXTS,
-            "passages": st.lists(TEXTS | st.fixed_dictionaries({"text": TEXTS | ANYTHING}), max_size=4) | ANYTHING,
-            "mine": ANYTHING,
-        },
-    ),
-    max_size=12,
-)
 
 
 @settings(max_examples=30)
@@ -290,13 +276,8 @@ def test_each_step_says_how_far_it_is(tmp_path: Path):
 def test_with_a_model_parts_are_small_so_that_few_paid_calls_are_lost(tmp_path: Path):
     source, sizes = write(tmp_path / "in.jsonl", [good(n) for n in range(17)]), list[int]()
     screener = BatchScreener("vanilla", generator="extractive")
-    run(
-        str(source),
-        str(tmp_path / "out.jsonl"),
-        screener,
-        workers=1,
-        progress=lambda step: sizes.append(step.finished.rows),
-    )
+    collect = lambda step: sizes.append(step.finished.rows)  # noqa: E731
+    run(str(source), str(tmp_path / "out.jsonl"), screener, workers=1, progress=collect)
     assert sizes == [8, 8, 1]
 
 
@@ -337,3 +318,83 @@ def test_an_actor_gives_lines_and_counts_or_why_it_cannot():
     done = runner_module._actor_batch(BatchScreener("gruard"), Table())
     assert (done["lines"], done["counts"]) == ([b""], ["[]"])
     assert "did you mean 'guard'" in done["refused"][0]
+
+
+def test_each_part_has_left_for_standard_output_before_the_next_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    source = write(tmp_path / "in.jsonl", [good(n) for n in range(4)])
+    raw, lengths = BytesIO(), list[int]()
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=BufferedWriter(raw, 2**20)))  # type: ignore[type-var]
+    monkeypatch.setattr(runner_module, "MAX_ROWS", 2)
+    run(
+        str(source), "-", BatchScreener("grada"), workers=1, progress=lambda _: lengths.append(raw.getvalue().count(10))
+    )
+    assert lengths == [2, 4]
+
+
+def test_a_part_is_on_the_disk_before_its_record_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    synced, output = list[str](), tmp_path / "out.jsonl"
+    draft = output.with_name("out.jsonl.part")
+
+    def fsync(handle: int) -> None:
+        synced.append("part" if os.path.sameopenfile(handle, held) else "other")
+
+    with runner_module.Draft(output) as one, draft.open("rb") as part:
+        held = part.fileno()
+        assert list(one.resume(iter(()), "", lambda *_, **__: None)) == []
+        monkeypatch.setattr(os, "fsync", fsync)
+        one.append(BatchPart((b"[]",), 0), Finished(b"{}\n", 1, [], 0))
+        monkeypatch.undo()
+    assert synced[0] == "part"
+    assert len(synced) > 1
+
+
+@pytest.mark.parametrize(
+    ("workers", "address", "running", "started"),
+    [
+        (None, "", False, [{"num_cpus": None, "include_dashboard": False}]),
+        (2, "", False, [{"num_cpus": 2, "include_dashboard": False}]),
+        (1, "ray://host:1", False, [{}]),
+        (2, "", True, []),
+    ],
+)
+def test_ray_is_started_quietly_where_none_runs_and_only_then_stopped(
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: Any,
+    address: str,
+    running: bool,
+    started: Any,
+):
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_BACKEND_LOG_LEVEL"):
+        monkeypatch.setenv(name, "")  # or what the engine sets outlives this test
+        monkeypatch.delenv(name)
+    ray = RayDouble(monkeypatch, running=running)
+    run(str(source), str(tmp_path / "ray.jsonl"), BatchScreener("grada"), engine="ray", workers=workers)
+    quiet = {"log_to_driver": False, "logging_level": "error"}
+    assert ray.started == [{**one, **quiet} for one in started]
+    assert ray.stopped == len(started)
+    assert ray.sets == [(2, min(workers or 3, 2))]  # no more actors than parts
+    assert running or (os.environ["RAY_USAGE_STATS_ENABLED"], os.environ["RAY_BACKEND_LOG_LEVEL"]) == ("0", "fatal")
+    run(str(source), str(tmp_path / "out.jsonl"), BatchScreener("grada"), workers=1)
+    assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
+
+
+def test_what_ray_cannot_do_is_one_sentence(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ray = RayDouble(monkeypatch)
+    with pytest.raises(OptionError, match="did you mean 'guard'"):
+        run(str(source), str(tmp_path / "out.jsonl"), BatchScreener("gruard"), engine="ray")
+    monkeypatch.setattr(ray, "cluster_resources", dict)  # of one that does not say: one actor
+    run(str(source), str(tmp_path / "out.jsonl"), BatchScreener("grada"), engine="ray")
+    assert ray.sets[-1] == (2, 1)
+
+    def fail(*_: object, **__: object) -> None:
+        raise ConnectionError("Traceback:\n  far away\nthe node died\n")
+
+    monkeypatch.setattr(ray, "map_batches", fail)
+    with pytest.raises(WorkerError, match=r"^Ray gave up: the node died$"):
+        run(str(source), str(tmp_path / "out.jsonl"), BatchScreener("grada"), engine="ray")
+    assert ray.stopped == 3

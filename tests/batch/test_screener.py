@@ -14,9 +14,12 @@ from needs import need
 from unpoison.batch import BatchScreener
 from unpoison.batch import screener as parts_module
 from unpoison.batch.screener import cut
+from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.errors import ModelError, OptionError
+from unpoison.io.file_rows import FileRow
 from unpoison.io.files import JsonLinesSource, ParquetSource
+from unpoison.runtime.driver import Limits
 
 
 def test_failures_are_rows_and_the_input_is_not_written_to():
@@ -167,3 +170,72 @@ def test_parts_of_a_table_hold_its_rows(tmp_path, rows: int, most: int, limit: i
         parts = list(cut(table, most=most, limit=limit))
     with ParquetSource(str(tmp_path / "t.parquet")) as table:
         assert [one for part in parts for one in rows_of(part.rows())] == rows_of(table)[:limit]
+
+
+@pytest.mark.parametrize(("spare", "lengths"), [(0, [2, 2, 1]), (1, [3, 2])])
+def test_a_part_ends_with_the_row_that_reaches_its_size(
+    monkeypatch: pytest.MonkeyPatch, spare: int, lengths: list[int]
+):
+    data = b'{"a": 1}\n' * 5
+    (two,) = cut(source(data), limit=2)
+    assert two.size == sum(len(line) for line in two.lines)
+    monkeypatch.setattr(parts_module, "MAX_BYTES", two.size + spare)
+    assert [len(part.lines) for part in cut(source(data))] == lengths
+
+
+def test_a_row_that_is_nested_too_deeply_is_a_failure_of_its_own():
+    deep: dict[str, object] = {}
+    for _ in range(200_000):
+        deep = {"a": deep}
+    rows = [FileRow(1, deep, None, 5), FileRow(2, {"query": "a", "passages": []}, None, 9)]
+    (part,) = cut(rows)  # type: ignore[arg-type]
+    while deep:  # not by recursion, as the interpreter would take it apart
+        deep = deep.pop("a", {})  # type: ignore[assignment]
+    done = BatchScreener("grada").screen_part(part)
+    assert done.failures == [(1, "no usable JSON: nested too deeply")]
+    assert json.loads(done.lines.splitlines()[0]) == {"line": 1, "error": "no usable JSON: nested too deeply"}
+
+
+def test_only_a_row_without_fields_is_named_by_its_line():
+    (part,) = cut(source(json.dumps(GOOD).encode() + b'\nnonsense\n{"query": 1}\n'))
+    screened, unread, unusable = map(json.loads, BatchScreener("grada").screen_part(part).lines.splitlines())
+    assert unread.pop("error")
+    assert unread == {"line": 2}
+    assert "line" not in screened | unusable
+    assert unusable["query"] == 1
+
+
+def test_a_result_that_is_no_json_is_a_failure_of_its_row(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Screening, "summary", lambda self: {"scores": {1, 2}})
+    (part,) = cut(source(json.dumps(GOOD).encode() + b"\n"))
+    done = BatchScreener("grada").screen_part(part)
+    (written,) = map(json.loads, done.lines.splitlines())
+    assert written == {"line": 1, "error": done.failures[0][1]}
+    assert done.failures[0][1].startswith("the result cannot be written as JSON: ")
+
+
+def test_the_purpose_says_everything_that_decides_an_output(tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("known: [a.example]\n")
+    options = [
+        {}, {"encoder": "lexical"}, {"generator": "lexical"}, {"nli": "lexical"},
+        {"sources": str(policy)}, {"sources": str(policy), "learn": True},
+    ]  # fmt: skip
+    purposes = [BatchScreener("guard", **given).purpose for given in options]  # type: ignore[arg-type]
+    policy.write_text("known: [b.example]\n")
+    purposes.append(BatchScreener("guard", sources=str(policy)).purpose)
+    assert len({*purposes}) == len(options) + 1
+    assert BatchScreener("guard", in_flight=1, retries=9).purpose == purposes[0]
+
+
+def test_a_policy_reaches_the_defense(tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("blocked: ['**']\n")
+    row = {"query": "Where is the hull?", "passages": [{"text": "The hull is in Stockholm.", "source": "a.example"}]}
+    plain, blocked = (BatchScreener("guard", sources=given)([row])[0] for given in (None, str(policy)))
+    assert [one["screening"]["kept"] for one in (plain, blocked)] == [[0], []]
+
+
+def test_limits_of_calls_reach_the_defense():
+    screener = BatchScreener("grada", in_flight=3, deadline=7.0, retries=1)
+    assert screener.loaded.limits == Limits(in_flight=3, deadline=7.0, retries=1)

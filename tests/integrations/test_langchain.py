@@ -12,7 +12,7 @@ from langchain_core.embeddings import FakeEmbeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from integrations.frameworks import QUERY, TEXTS, DropsStadium
+from integrations.frameworks import QUERY, TEXTS, CutsStadium, DropsStadium
 from unpoison.errors import InputError, OptionError
 from unpoison.integrations.langchain import (
     ScreenedRetriever,
@@ -81,3 +81,15 @@ def test_a_screened_retriever_takes_a_defense_and_no_option_in_silence() -> None
 def test_texts_in_the_place_of_documents_are_told() -> None:
     with pytest.raises(InputError, match="documents must be those of the framework"):
         ScreeningCompressor(DropsStadium()).compress_documents(["a text"], QUERY)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("metadata", [{"source": "s2", "title": "A title"}, None])
+def test_a_copy_has_the_cut_text_with_its_title_and_the_other_metadata(metadata: dict[str, str] | None) -> None:
+    document = Document.model_construct(page_content=TEXTS[2], metadata=metadata, id="id-2")
+    (copy,) = ScreeningCompressor(CutsStadium()).compress_documents([document], QUERY)
+    title = "A title\n" if metadata else ""
+    assert copy.page_content == title + TEXTS[2].replace("Levi's Stadium.", "[removed] .")
+    assert (copy.id, copy.metadata) == ("id-2", {"source": "s2"} if metadata else {})
+    assert (document.page_content, document.metadata) == (TEXTS[2], metadata)
+    (noted,) = ScreeningCompressor(CutsStadium(), annotate=True, exempt=["id-2"]).compress_documents([document], QUERY)
+    assert noted.metadata == (metadata or {}) | {"unpoison": noted.metadata["unpoison"]}

@@ -11,7 +11,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import ImageNode, MediaResource, MetadataMode, Node, NodeWithScore, QueryBundle, TextNode
 
-from integrations.frameworks import QUERY, TEXTS, DropsStadium
+from integrations.frameworks import QUERY, TEXTS, CutsStadium, DropsStadium
 from unpoison.errors import InputError, OptionError
 from unpoison.integrations.llamaindex import ScreeningPostprocessor
 
@@ -105,3 +105,26 @@ def test_a_verdict_is_hidden_from_model_and_encoder() -> None:
     assert node.get_content(metadata_mode=MetadataMode.LLM) == TEXTS[0]
     assert "unpoison" not in node.get_content(metadata_mode=MetadataMode.EMBED)
     assert given[0].node.excluded_llm_metadata_keys == ["source"]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["text node", "another kind"])
+def test_a_redacted_node_is_a_text_node_of_the_same_name_without_its_title_and_vector(plain: bool) -> None:
+    fields = {"id_": "n", "metadata": {"source": "s", "title": "A title"}, "excluded_llm_metadata_keys": ["source"]}
+    fields |= {"excluded_embed_metadata_keys": ["title"], "embedding": [1.0]}
+    node = Node(text_resource=MediaResource(text=TEXTS[2]), **fields) if plain else TextNode(text=TEXTS[2], **fields)
+    (delivered,) = ScreeningPostprocessor(CutsStadium()).postprocess_nodes(
+        [NodeWithScore(node=node, score=0.5)], query_str=QUERY
+    )
+    assert isinstance(delivered.node, TextNode)
+    assert delivered.node.text == "A title\n" + TEXTS[2].replace("Levi's Stadium.", "[removed] .")
+    assert (delivered.node_id, delivered.score, delivered.metadata) == ("n", 0.5, {"source": "s"})
+    assert delivered.node.embedding is None
+    assert delivered.node.excluded_llm_metadata_keys == ["source"]
+    assert delivered.node.excluded_embed_metadata_keys == ["title"]
+    assert node.metadata["title"] == "A title"
+
+
+def test_the_options_of_the_framework_reach_it() -> None:
+    screening = ScreeningPostprocessor("grada:keep=1", mode="monitor", exempt=["id-1"])
+    assert (screening.defense, screening.mode, screening.annotate) == ("grada:keep=1", "monitor", False)
+    assert (screening.exempt, screening.audit_log) == (["id-1"], None)

@@ -269,3 +269,63 @@ def test_a_json_file_of_one_row_is_that_row(tmp_path: Path):
     path.write_text('{"query": {"question": "a"}, "q2": 7}')  # rows by id, one of them none
     with open_source(str(path)) as source:
         assert [record.error is None for record in source] == [True, False]
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize(
+    ("rows", "size", "lengths"), [(70, 10, [32, 32, 6]), (9, 700, [3, 3, 3]), (8, 1100, [1] * 8), (3, 9000, [1] * 3)]
+)
+def test_rows_of_parquet_are_unpacked_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, size: int, lengths: list[int]
+):
+    """As many as are said, and no more than fit into the memory that is said, but one."""
+    import pyarrow
+    from pyarrow import parquet
+
+    monkeypatch.setattr(files, "BATCH_BYTES", 2200)
+    path = tmp_path / "rows.parquet"
+    data = {"text": [f"{i:03}" + "x" * size for i in range(rows)]}
+    parquet.write_table(pyarrow.table(data), path, compression=None, use_dictionary=False, write_statistics=False)
+    count, *batches = files.parquet_rows(str(path))
+    assert count == rows
+    assert [len(batch) for batch in batches] == lengths
+    assert [row["text"] for batch in batches for row in batch] == data["text"]
+
+
+@pytest.mark.needs("pyarrow")
+def test_a_parquet_file_is_closed_with_its_source(tmp_path: Path):
+    import pyarrow
+    from pyarrow import parquet
+
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pyarrow.table({"n": [1, 2]}), path)
+    with open_source(str(path)) as source:
+        assert isinstance(source, ParquetSource)
+    assert list(source) == []
+
+
+@pytest.mark.parametrize(("size", "positions"), [(7, [8, 16]), (None, [0, 0])])
+def test_how_far_a_stream_is_read_is_said_where_its_length_is_known(size: int | None, positions: list[int]):
+    assert [row.position for row in JsonLinesSource(io.BytesIO(b'{"a":1}\n' * 2), "here", size)] == positions
+
+
+def test_how_far_a_packed_file_is_read_is_said_in_its_own_bytes(tmp_path: Path):
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}\n' * 5))
+    with open_source(str(path)) as source:
+        assert {row.position for row in source} == {source.size} == {path.stat().st_size}
+
+
+def test_a_torn_packed_file_says_what_to_do(tmp_path: Path):
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}\n' * 5)[:-4])
+    with open_source(str(path)) as source, pytest.raises(InputError, match=r"a\.jsonl\.gz is no whole gzip file: .*"):
+        list(source)
+
+
+def test_a_packed_json_file_is_read_whole_and_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(files, "STEP", 7)
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(json.dumps([{"n": n} for n in range(9)]).encode()))
+    with open_source(str(path)) as source:
+        assert [row.fields["n"] for row in source] == list(range(9))

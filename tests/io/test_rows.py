@@ -12,9 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unpoison import Sources
+from unpoison.defenses.vanilla import Vanilla
 from unpoison.errors import InputError
 from unpoison.io.output import Writer
-from unpoison.io.rows import Row, load_sample, moment_of, open_stream, read_time, steps_of, time_order, with_results
+from unpoison.io.rows import (
+    Row,
+    answer_fields,
+    load_sample,
+    moment_of,
+    open_stream,
+    read_time,
+    steps_of,
+    time_order,
+    with_results,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["query", "question"])
@@ -230,3 +241,11 @@ def test_a_row_shows_neither_its_texts_twice_nor_differs_by_what_is_beside_them(
     assert "beside" not in repr(row)
     assert row == Row.of({"query": "who?", "passages": ["a"], "mine": "other"})
     assert row.raw["mine"] == "beside"
+
+
+def test_an_answered_row_has_its_screening_its_answer_and_who_answered() -> None:
+    answer = Vanilla(generator="extractive").answer("Where is the hull?", ["The hull is in Stockholm."])
+    found = answer_fields(answer, "extractive")
+    assert list(found) == ["screening", "answer", "generator"]
+    assert (found["screening"]["kept"], found["answer"]["text"]) == ([0], answer.text)
+    assert found["generator"] == "extractive"

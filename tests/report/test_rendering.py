@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +15,18 @@ from unpoison.core.reasons import as_reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Claim, Contest, Evidence, Rival, Span, Verdict
 from unpoison.report.document import document
-from unpoison.report.rendering import Piece, SourceRow, cuts_of, explain, pieces_of, sources_of, table
+from unpoison.report.rendering import (
+    STATUS,
+    Piece,
+    SourceRow,
+    claim_line,
+    cuts_of,
+    explain,
+    pieces_of,
+    preview,
+    sources_of,
+    table,
+)  # fmt: skip
 from unpoison.sources.sources import Standing
 from unpoison.utils.plain_text import excerpt, plain
 
@@ -214,3 +227,37 @@ def test_a_kept_passage_says_how_much_of_it_is_gone():
         ", without 2 spans",
     ]
     assert cuts_of(marked(one, kept=False)) == ""
+
+
+@pytest.mark.parametrize(
+    ("length", "before", "between"), [(80, "a" * 80, "b" * 80), (81, f"… {'a' * 40}", f"{'b' * 40} … {'b' * 40}")]
+)
+def test_what_stands_around_spans_is_shown_whole_up_to_a_bound(length: int, before: str, between: str):
+    text = "a" * length + "cut" + "b" * length + "cut"
+    verdict = marked(*(Span(start, start + 3, 1.0, "r") for start in (length, 2 * length + 3)))
+    assert [piece.text for piece in pieces_of(text, verdict, 160)] == [before, "cut", between, "cut", ""]
+    assert pieces_of(text[: length + 3], marked(Span(length, length + 3, 1.0, "r")), 80)[0].text == before
+
+
+def test_words_beside_a_span_keep_their_space():
+    pieces = pieces_of("one cut two cut\nthree  ", marked(Span(4, 7, 1.0, "r"), Span(12, 15, 1.0, "r")), 100)
+    assert [piece.text for piece in pieces] == ["one ", "cut", " two ", "cut", " three "]
+
+
+def test_a_claim_says_who_says_it_and_where():
+    claim = Claim("Oslo", 2.0, ("a.example",), (0,))
+    assert claim_line(claim) == "Oslo, weight 2: a.example (passage 0)"
+    many = replace(claim, passages=tuple(range(25)), origins=tuple("abcdefg"))
+    assert claim_line(many) == f"Oslo, weight 2: a, b, c, d, e and 2 more (passages {', '.join(map(str, range(20)))})"
+    assert claim_line(replace(claim, origins=())) == "Oslo, weight 2: passage 0"
+
+
+def test_the_playground_is_sent_every_passage_and_who_says_it():
+    found = screening(["first", "second"], kept=[1])
+    sources = sources_of([Standing("a.example", "known", 0.5, 0, None), Standing("", "unknown", 0.5, 0, None)])
+    asked = dict.fromkeys(("answer", "undefended", "threshold", "probability"))
+    page = preview(found, sources, status=STATUS, trust={"a.example": "blocked"}, reads=False, **asked)
+    assert "grada kept 1 of 2 passages." in page
+    assert re.findall(r'data-origin="([^"]*)"', page) == ["a.example"]
+    assert re.findall(r'value="(\w+)" selected', page) == ["blocked"]
+    assert re.findall(r'class="state">([^<]*)<', page) == ["dropped", "kept, place 1"]

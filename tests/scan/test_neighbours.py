@@ -92,3 +92,42 @@ def test_the_likeness_to_no_neighbour_is_zero() -> None:
     assert cosines[1].tolist() == pytest.approx([2 / 3, 0])
     assert cosines[2].tolist() == [0, 0]
     assert cosines[3].tolist() == pytest.approx([1, 1 / 6**0.5])
+
+
+def test_stems_weigh_as_in_bm25() -> None:
+    """Lucene's form: saturation with K1 = 1.5, B = 0.75, and the logarithm of 1 + the odds of not holding a stem."""
+    terms = table(["red red pear", "red", "plum plum plum plum"])
+    weights = terms.weights(terms.rows).toarray()
+    red, pear = terms.columns(np.array([*stem_codes("red"), *stem_codes("pear")], np.int32))
+    saturation = 1.5 * (0.25 + 0.75 * 3 / (8 / 3))
+    assert weights[0, red] == pytest.approx(np.log(1 + 1.5 / 2.5) * 2 / (2 + saturation))
+    assert weights[0, pear] == pytest.approx(np.log(1 + 2.5 / 1.5) * 1 / (1 + saturation))
+    assert weights[2, red] == 0
+
+
+def test_rows_have_unit_length_and_frequent_stems_count_by_their_logarithm() -> None:
+    terms = table(["red red pear", "", "plum pear"])
+    rows = terms.unit_length(terms.rows).toarray()
+    assert (rows**2).sum(axis=1) == pytest.approx([1, 0, 1])
+    red, pear = terms.columns(np.array([*stem_codes("red"), *stem_codes("pear")], np.int32))
+    rare, usual = np.log(1 + 2.5 / 1.5), np.log(1 + 1.5 / 2.5)
+    assert rows[0, red] / rows[0, pear] == pytest.approx((1 + np.log(2)) * rare / usual)
+    assert terms.unit_length([]).shape == (0, len(terms.codes))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("size", [3, 8, 9, 60])
+def test_the_best_units_are_those_of_a_sort(count: int, size: int) -> None:
+    """Also where only a part of them is sorted; differences in rounding make no order."""
+    random = np.random.default_rng(size)
+    score = random.integers(0, 4, size) + random.uniform(0, 1e-6, size)
+    units = random.permutation(size)
+    order = sorted(range(size), key=lambda i: (-round(score[i], 4), units[i]))[:count]
+    assert neighbours._best(units, score, count).tolist() == order
+
+
+def test_questions_of_more_units_than_a_batch_find_the_best_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "UNITS", 2)
+    texts = ["red blue", "red", "red green", "red", "red"]
+    assert nearest("red", texts) == [1, 3, 4, 0, 2], "the shorter texts of any batch first"
+    assert nearest("green red", texts)[0] == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,8 +20,10 @@ from unpoison.text.analysis import (
     analysis,
     clear,
     each,
+    groups,
     word_hash,
 )
+from unpoison.utils.lru_cache import LRUCache
 
 TEXT = "The quick fox ran to Rome. It took 3 days in 1999, they say! Nobody believed the story."
 
@@ -110,5 +113,78 @@ def test_no_part_is_made_twice_and_the_order_is_the_callers() -> None:
     assert seen[3:] == [["b"]]
 
 
+def test_a_batch_holds_so_many_characters_or_one_longer_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TOGETHER", 5)
+    found = [groups(["x" * n for n in lengths]) for lengths in ([2, 3], [2, 3, 1], [6, 1, 6], [0, 6], [0, 0, 5, 0], [])]
+    assert found == [[(0, 2)], [(0, 2), (2, 3)], [(0, 1), (1, 2), (2, 3)], [(0, 2)], [(0, 4)], []]
+    seen: list[list[str]] = []
+    clear()
+    each(["aaa", "bbb", "cc"], lengths(seen))
+    assert seen == [["aaa"], ["bbb", "cc"]]
+
+
+SOME = ["", " ", "One.", TEXT, "Dr. A. No. Yes!", "\n\n", "w " * 40, "12 \u65e5\u672c\u8a9e\u3002 (fin)", "..."]
+
+
+@given(st.lists(st.sampled_from(SOME) | st.text(max_size=60), max_size=6))
+def test_texts_are_read_together_as_each_alone(texts: list[str]) -> None:
+    found = module._words_of(texts) if texts else []
+    assert all(same(one, module._words_of([text])[0]) for one, text in zip(found, texts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("One two three. One two three four five.", ["One two three. One two three four five."]),
+        ("One two three four. One two three four.", ["One two three four.", "One two three four."]),
+        ("One two three four. One two three.", ["One two three four. One two three."]),
+        ("A. B. C. D. One two three four.", ["A. B. C. D.", "One two three four."]),
+        ("One. Two.", ["One. Two."]),
+    ],
+)
+def test_a_sentence_of_fewer_than_four_words_joins_another(text: str, parts: list[str]) -> None:
+    known = words(text)
+    cut = [text[a:b] for a, b in zip(known.start, known.end)]
+    assert cut[: len(parts)] == parts
+    assert len(cut) == (1 if len(parts) == 1 else 3)
+
+
+@pytest.mark.parametrize(("count", "pieces"), [(32, 1), (33, 2), (48, 2), (49, 3), (64, 3), (65, 4)])
+def test_pieces_of_a_long_sentence_begin_every_sixteen_words(count: int, pieces: int) -> None:
+    known = words(" ".join(f"w{i}" for i in range(count)))
+    singles = [(a, b) for a, b in zip(known.first.tolist(), known.last.tolist()) if b - a <= MAX_PART_WORDS]
+    assert singles == [(16 * i, min(16 * i + 32, count)) for i in range(pieces)]
+
+
+@pytest.mark.parametrize(
+    ("word", "shape"),
+    [
+        ("sing", "word"), ("bring", "word"), ("string", "ing"), ("is", "word"), ("cats", "s"), ("nation", "word"),
+        ("station", "tion"), ("1499", "number"), ("1500", "year"), ("2099", "year"), ("2100", "number"),
+        ("19999", "number"), ("b2b", "number"), ("don't", "word"), ("houses", "s"), ("quickly", "ly"),
+    ],
+)  # fmt: skip
+def test_the_shape_of_a_word_is_its_ending_behind_three_letters(word: str, shape: str) -> None:
+    assert SHAPES[words(word).kind[0] & (CAPITAL - 1)] == shape
+
+
+@pytest.mark.parametrize("length", [32, 33, 5000])
+def test_a_word_of_any_length_is_read(length: int) -> None:
+    assert words(f"a {'x' * length} b").word.tolist() == [word_hash(word) for word in ("a", "x" * length, "b")]
+
+
 def zeros(text: str) -> tuple[np.ndarray, np.ndarray]:
+    zeros.made.append(text)  # type: ignore[attr-defined]
     return np.zeros(1000), np.zeros(4000)[::2]
+
+
+@pytest.mark.parametrize(("memory", "kept"), [(3 * 26_000, 3), (3 * 24_000, 2)])
+def test_a_result_is_made_once_and_kept_while_there_is_memory(
+    monkeypatch: pytest.MonkeyPatch, memory: int, kept: int
+) -> None:
+    made = zeros.made = list[str]()  # type: ignore[attr-defined]
+    monkeypatch.setattr(module, "_kept", LRUCache(lambda *_: 0, memory, 100))
+    for text in ("a", "b", "c", *"cba"[:kept]):
+        assert len(analysis(text).part(zeros)[0]) == 1000
+    assert made == ["a", "b", "c"]
+    assert len(module._kept) == kept

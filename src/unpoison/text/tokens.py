@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import string
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -136,10 +137,6 @@ def _rouge_words(text: str) -> list[str]:
     return (ASCII_WORD if lowered.isascii() else UNICODE_WORD).findall(lowered)
 
 
-SURROGATES = range(0xD800, 0xE000)
-CODE_POINTS = 0x110000 - len(SURROGATES)
-"""The number of characters that can represent stems."""
-
 
 def rouge_l(texts: Sequence[str], stems: Callable[[str], list[str]] = stems) -> NDArray[np.float64]:
     """ROUGE-L F1 of every pair of texts (Lin, 2004), on stems as the `rouge-score` package with its stemmer.
@@ -166,9 +163,8 @@ def rouge_l(texts: Sequence[str], stems: Callable[[str], list[str]] = stems) -> 
     shared = {stem: number for number, stem in enumerate(stem for stem, count in holders.items() if count > 1)}
     numbered = [[shared[stem] for stem in sequence if stem in shared] for sequence in tokens]
     sequences: Sequence[str] | Sequence[list[int]] = numbered
-    if len(shared) <= CODE_POINTS:
-        # A character represents each stem; surrogates are skipped.
-        sequences = ["".join(chr(n + len(SURROGATES) * (n >= SURROGATES.start)) for n in part) for part in numbered]
+    if len(shared) <= sys.maxunicode:  # a character represents each stem
+        sequences = ["".join(map(chr, part)) for part in numbered]
     common = cdist(sequences, sequences, scorer=LCSseq.similarity, dtype=np.int32).astype(np.float64)
     totals = lengths[:, None] + lengths
     scores = np.divide(2 * common, totals, out=np.zeros_like(common), where=totals > 0)

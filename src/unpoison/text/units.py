@@ -190,8 +190,8 @@ class Numbers:
             step = at + (last >= 20 and words[at] in ("-", *JOINING))
             step += step > at and words[step] == "-"
             given, end = self._number_word(step)
-            if not given or (step > at and words[at] == "-" and last % 10):
-                break
+            if not given or (step > at and words[at] == "-" and last % 10) or last >= 1000 <= given[0]:
+                break  # mil millones: a scale multiplies all before it
             for value in given:
                 if value >= 1000:
                     total, current = total + max(current, Fraction(1)) * value, Fraction(0)
@@ -207,7 +207,7 @@ class Numbers:
                 ):
                     current += value
                 elif last < 10 and value == 10:
-                    current = current * 10
+                    current += 9 * last  # 三百二十
                 elif not total and 10 <= current <= 20 and value >= 10:
                     current = current * 100 + value  # a year
                 else:
