@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.languages import duration_unit, fold, is_mixed, mentions, other_language, phrases, pieces
+from unpoison.text.languages import (
+    Phrases,
+    duration_unit,
+    fold,
+    has_decimal_comma,
+    is_mixed,
+    mentions,
+    other_language,
+    phrases,
+    pieces,
+    word_value,
+)  # fmt: skip
 
 TOWN_HALLS = {
     "de": ["Das Rathaus wurde 1911 von Karl Roth gebaut.", "Wer hat das Rathaus gebaut?", "welches Jahr"],
@@ -136,3 +147,74 @@ def test_a_text_that_has_a_phrase_of_a_table() -> None:
 )
 def test_scripts_are_mixed_from_a_tenth_of_the_letters(text: str, mixed: bool) -> None:
     assert is_mixed(text) == mixed
+
+
+@pytest.mark.parametrize(("letters", "mixed"), [(20, True), (21, False)])
+def test_a_tenth_is_a_tenth_and_a_single_letter_a_formula(letters: int, mixed: bool) -> None:
+    assert is_mixed("a" * letters + "йй") == mixed
+    assert not is_mixed("a" * letters + "й")
+
+
+@pytest.mark.parametrize(
+    ("text", "comma"),
+    [
+        ("Das kostet 1,250 Euro und der Rest ist frei.", True), ("Цена 1,250 рублей", True),
+        ("The price is 1,250.", False),
+        ("价格是1,250元", False), ("זה עולה 1,250", False), ("कीमत 1,250 है", False),
+    ],
+)  # fmt: skip
+def test_where_a_comma_stands_before_the_parts_of_one(text: str, comma: bool) -> None:
+    assert has_decimal_comma(text) == comma
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("wer", "de"), ("was kostet", "de"), ("the was der die", None), ("ñandú über café", None),
+        ("ñandú über table école", "und"), ("ñandú table café plank", "und"), ("ñandú table plank école lamp", None),
+        ("żaba żaba" + " table" * 9, None), ("żaba żaba" + " table" * 10, "und"), ("żaba żaba" + " table" * 11, "und"),
+        ("żaba żaba" + " table" * 12, None), ("żaba żaba the" + " table" * 10, None),
+    ],
+)  # fmt: skip
+def test_how_much_speaks_for_another_language(text: str, language: str | None) -> None:
+    assert other_language(text) == language
+
+
+@pytest.mark.parametrize(
+    ("word", "values"),
+    [
+        ("seven", (7,)), ("zweihundertfunfzig", (2, 100, 50)), ("einhundert", (1, 100)), ("vierundzwanzig", (4, 20)),
+        ("cinquantacinque", (50, 5)), ("ventuno", (20, 1)), ("hundert" * 8 + "zwei", (100,) * 8 + (2,)),
+        ("hundert" * 8 + "zehnz", ()), ("dreizehnx", ()), ("ab", ()), ("12", ()), ("hundert5", ()), ("", ()),
+    ],
+)  # fmt: skip
+def test_the_numbers_of_which_a_word_is_made(word: str, values: tuple[int, ...]) -> None:
+    assert word_value(word) == values
+
+
+def test_phrases_are_found_at_a_place_and_the_longest_counts() -> None:
+    table = Phrases({"x": "a, a b, a b c", "y": "b, d", "z": "p q r s"})
+    found = [table.at(text.split(), 0) for text in ("a b c", "a b d", "a c", "b'", "d", "c", "p q r t")]
+    assert found == [("x", 3), ("x", 2), ("x", 1), ("y", 1), ("y", 1), None, None]
+    assert table.at(["d", "a", "b"], 1) == ("x", 3)
+    assert [table.get(word) for word in ("a", "c", "p")] == ["x", None, None]
+    assert table.single_words() == {"a": "x", "b": "y", "d": "y"}
+    assert [place for place in range(6) if table.before(["z", "a", "b", "c", "z"], place)] == [3, 4]
+    assert not table.before(["p", "q", "r", "s"], 4), "longer than three words"
+    assert Phrases({"x": "a b c"}).before(["a", "b", "c"], 3)
+
+
+def test_tables_of_tables_name_both() -> None:
+    table = phrases("parts")
+    assert table.at(["working", "days", ""], 0) == (("days", "working"), 1)
+    assert phrases("parts", "days").at(["working", "days", ""], 0) == ("working", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [("ǆ", "ǆ"), ("ß", "ß"), ("Ⅷ", "ⅷ"), ("①", "①"), ("ı", "i"), ("İ", "i"), ("～〜", "~~"),
+     ("ﬁ", "ﬁ"), ("\u02bc\u2018", "''"),
+     ("\u2010\u2011\u2014\u2212", "----"), ("Ä", "a"), ("٣", "3")],
+)  # fmt: skip
+def test_a_character_is_folded_where_that_is_one(text: str, folded: str) -> None:
+    assert fold(text) == folded

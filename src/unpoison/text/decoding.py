@@ -40,8 +40,8 @@ ESCAPE = re.compile(
 OCTET, OCTAL = 4, 6
 """The groups from which on a code is an octet, and octal."""
 ONE = f"(?:{re.sub(r'[(](?![?])', '(?:', ESCAPE.pattern)})"
-ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}")
-"""Three or more escapes close together."""
+ESCAPED = re.compile(rf"(?:{ONE}[^\n\\%=]{{0,40}}?){{2,}}{ONE}[a-z]?")
+"""Three or more escapes close together, with what goes on behind the last."""
 
 SHIFTED = re.compile(r"\+[A-Za-z0-9+/]{3,}+-?+|&[A-Za-z0-9+,]{3,}+-")
 UTF7 = re.compile(rf"(?:(?:{SHIFTED.pattern})[^\n+&]{{0,40}}+)++")

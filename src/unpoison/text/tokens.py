@@ -137,7 +137,6 @@ def _rouge_words(text: str) -> list[str]:
     return (ASCII_WORD if lowered.isascii() else UNICODE_WORD).findall(lowered)
 
 
-
 def rouge_l(texts: Sequence[str], stems: Callable[[str], list[str]] = stems) -> NDArray[np.float64]:
     """ROUGE-L F1 of every pair of texts (Lin, 2004), on stems as the `rouge-score` package with its stemmer.
 
