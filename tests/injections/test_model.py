@@ -31,6 +31,7 @@ class Session:
 
     def __init__(self) -> None:
         self.windows, self.threads, self.broken, self.calm = list[list[int]](), set[str](), False, False
+        self.calmly = -7.0
 
     def run(self, outputs: list[str], feed: dict[str, Any]) -> list[np.ndarray]:
         ids = feed["input_ids"]
@@ -46,7 +47,7 @@ class Session:
         if ORDER in ids:
             odds[ids == PAYLOAD] = 8
         if self.calm and PLAIN in ids:
-            odds[ids == ORDER] = -7
+            odds[ids == ORDER] = self.calmly
         odds[0, [0, -1]] = 999
         return [np.full_like(odds, np.nan) if self.broken else odds]
 
@@ -125,12 +126,16 @@ def test_what_is_in_doubt_alone_is_read_in_its_surroundings_and_both_count(
     assert odds[1].odds == pytest.approx((9 - 5 - 5) / 3 - 1)
 
 
-def test_an_odd_sentence_counts_less_where_its_surroundings_explain_it(judge: InjectionModel, session: Session) -> None:
-    session.calm = True  # in its surroundings an order looks honest
+@pytest.mark.parametrize("calmly", [-2.75, -3.0, -7.0])
+def test_an_odd_sentence_counts_less_or_nothing_where_its_surroundings_explain_it(
+    judge: InjectionModel, session: Session, calmly: float
+) -> None:
+    session.calm, session.calmly = True, calmly  # in its surroundings an order looks honest
     (odds,) = odds_of(judge, "plain. order. plain.")
-    alone, inside = (9 - 5) / 2 - 1, (-7 - 5) / 2 - 1
-    assert odds[1].odds == pytest.approx(ALONE * alone + (1 - ALONE) * inside)
-    assert inside < odds[1].odds < alone
+    alone, inside = (9 - 5) / 2 - 1, (calmly - 5) / 2 - 1
+    explained = inside <= -5
+    assert odds[1].odds == pytest.approx(inside if explained else ALONE * alone + (1 - ALONE) * inside)
+    assert (inside < odds[1].odds < alone) is not explained
     ((one,),) = odds_of(judge, "order.")
     assert one.odds == pytest.approx(alone)
 

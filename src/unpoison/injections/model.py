@@ -54,6 +54,9 @@ DOUBT = -2.0
 ALONE = 0.8
 """Weight of the excess of the score alone over the score in the window."""
 
+HONEST = -5.0
+"""The log-odds in the window, relative to the threshold, below which a sentence is harmless however odd it is alone."""
+
 MAX_SENTENCES, MAX_WINDOWS = 400, 100
 """Maximum sentences of one text that are scored alone, and windows, the most suspicious first; bounds the time."""
 
@@ -269,8 +272,8 @@ def _hash(parts: Sequence[_Part]) -> bytes:
 
 def _joined(alone: NDArray[np.float64], inside: NDArray[np.float64]) -> NDArray[np.float64]:
     """The final log-odds of sentences that were scored alone, in a window, or both."""
-    odder = np.isfinite(inside) & (alone > inside)
-    return np.where(odder, ALONE * alone + (1 - ALONE) * inside, np.maximum(alone, inside))
+    odder = (inside > HONEST) & (alone > inside)
+    return np.where(odder, ALONE * alone + (1 - ALONE) * inside, np.where(np.isfinite(inside), inside, alone))
 
 
 def _highest(odds: NDArray[np.float64], least: float, low: int, high: int, most: int) -> list[int]:
