@@ -93,3 +93,25 @@ def test_nodes_may_come_in_any_order_of_pagerank(edges, random) -> None:
 def test_unusable_input_is_refused(arguments, message) -> None:
     with pytest.raises(ValueError, match=message):
         pagerank(*arguments)
+
+
+def test_ten_steps_with_a_hundredth_on_the_diagonal() -> None:
+    """Of two nodes without an edge the weaker shrinks by 0.91 / 1.01 in each step (Appendix F, Eqs. 32 and 35)."""
+    first, second = power_iteration(np.diag([1.0, 0.9]))
+    assert second / first == pytest.approx((0.91 / 1.01) ** 10, rel=1e-9)
+    assert power_iteration([[0.0]])[0] == pytest.approx(1 - 1e-6, abs=1e-9)  # 0.01 / (0.01 + 1e-8)
+    assert eigenvector_centrality(np.zeros((0, 0))).shape == (0,)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_the_unit_of_the_weights_decides_nothing(scale: float) -> None:
+    edges = np.array([[0, 2, 1], [2, 0, 0], [1, 0, 0]], float)
+    assert pagerank(scale * edges) == pytest.approx(pagerank(edges), abs=1e-11)
+
+
+def test_who_is_jumped_to_more_often_scores_more() -> None:
+    edges = np.ones((3, 3)) - np.eye(3)
+    assert pagerank(edges, 0.85, [1 / 3] * 3) == pytest.approx(pagerank(edges))
+    first, *others = pagerank(edges, 0.85, [1, 0, 0])
+    assert first == pytest.approx(0.15 + 0.85 * sum(others) / 2, abs=1e-11) and others[0] == others[1] > 0
+    assert pagerank(edges, 0.0, [0.5, 0.5, 0]).tolist() == [0.5, 0.5, 0]

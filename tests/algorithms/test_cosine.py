@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from unpoison.algorithms.cosine import best_first, cosine
+from unpoison.algorithms.cosine import best_first, cosine, inner_products
 
 matrices = arrays(
     np.float64,
@@ -77,3 +77,8 @@ def test_the_first_few_are_the_beginning_of_all(count: int) -> None:
     scores = np.round(np.random.default_rng(1).normal(size=50), 1)  # with ties across every cut
     scores[7] = np.nan
     assert best_first(scores, count).tolist() == best_first(scores)[:count].tolist()
+
+
+def test_a_search_compares_to_six_decimals_and_a_ranking_to_twelve() -> None:
+    assert inner_products([[0.5 + 4e-7, 0], [0.5, 9], [0.5 + 2e-6, 0]], [1, 0]).tolist() == [0.5, 0.5, 0.500002]
+    assert best_first([0.5, 0.5 + 4e-13, 0.5 + 2e-12]).tolist() == [2, 0, 1]

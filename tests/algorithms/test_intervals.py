@@ -124,3 +124,59 @@ def test_all_of_it_agrees_with_scipy():
     ).confidence_interval
     ours = bootstrap_ratio(above, below)
     assert (ours.low, ours.high) == pytest.approx((drawn.low, drawn.high), abs=1e-9)
+
+
+def test_the_interval_of_paired_shares_is_agrestis_and_mins():
+    """Four of ten gained, one lost, and half a pair added to each cell: 3 / 12, and the sum of squares 6 / 12."""
+    found = paired_shares([False] * 4 + [True] + [False] * 5, [True] * 4 + [False] + [False] * 5)
+    half = 1.959964 * math.sqrt((6 / 12 - (3 / 12) ** 2) / 12)
+    assert (found.low, found.high) == pytest.approx((0.25 - half, 0.25 + half), abs=1e-6)
+    assert (found.value, found.probability, found.count) == (pytest.approx(0.3), pytest.approx(0.375), 10)
+    lost = paired_shares([True] * 4 + [False] + [False] * 5, [False] * 4 + [True] + [False] * 5)
+    assert (lost.low, lost.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_an_interval_of_shares_ends_at_one_and_holds_zero_where_the_test_does():
+    every = paired_shares([False] * 3, [True] * 3)
+    assert (every.low, every.high, every.probability) == (0.0, 1.0, pytest.approx(0.25))
+    many = paired_shares([False] * 40, [True] * 40)
+    assert 0.8 < many.low < many.high == 1.0
+
+
+@pytest.mark.parametrize(
+    "compared", [paired_bootstrap([], []), paired_shares([], []), paired_bootstrap([math.nan], [1.0])]
+)
+def test_of_no_pair_nothing_is_known(compared):
+    assert compared.count == 0
+    assert all(map(math.isnan, (compared.value, compared.low, compared.high, compared.probability)))
+    assert compared.to_dict() == {"value": None, "low": None, "high": None, "probability": None, "count": 0}
+
+
+@pytest.mark.parametrize(("successes", "low", "high"), [(0, 0.0, 0.43448), (5, 0.56552, 1.0)])
+def test_a_share_of_all_or_none_ends_where_shares_end(successes, low, high):
+    estimate = wilson(successes, 5)
+    assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=1e-5)
+    assert estimate.low == 0 or estimate.high == 1
+
+
+def test_a_bootstrap_is_the_same_for_the_same_seed_whatever_its_blocks(monkeypatch):
+    above, below = [1, 0, 2, 1, 0, 3], [2, 1, 3, 1, 1, 4]
+    whole = bootstrap_ratio(above, below), paired_bootstrap(above, below)
+    assert whole[0] != bootstrap_ratio(above, below, seed=1)
+    monkeypatch.setattr("unpoison.algorithms.intervals._BLOCK", 6 * 700)  # 700, 700 and 600 of 2,000
+    assert (bootstrap_ratio(above, below), paired_bootstrap(above, below)) == whole
+    narrow, wide = (bootstrap_ratio(above, below, level=level) for level in (0.5, 0.95))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_equal_shares_of_unequal_wholes_are_resampled_and_zeros_among_ones_are_wilsons():
+    unequal = bootstrap_ratio([1, 0, 3], [1, 1, 3], shares=True)
+    assert unequal.value == 0.8 and unequal != wilson(2, 3)
+    assert bootstrap_ratio([2, 0, 2], [2, 2, 2], shares=True) == wilson(2, 3)
+    assert bootstrap_ratio([1, 0, 1], [1, 1, 1]) != wilson(2, 3)
+
+
+def test_who_is_never_below_is_no_surer_than_the_resamples_allow():
+    found = paired_bootstrap([0, 0, 0, 0], [1, 2, 1, 2], level=0.9999)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    assert found.to_dict()["low"] is None

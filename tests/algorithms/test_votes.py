@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -59,3 +60,36 @@ def test_no_sources_outvote_the_winner(table: list[tuple[float, bool, bool, bool
         for rival in ("r", "q", "another"):
             assert not m or after["w"] > after.get(rival, 0.0) + sum(own.values())
         assert not m or len([o for o in votes["w"] if o not in own]) >= least
+
+
+@pytest.mark.parametrize(("voters", "rivals"), list(product(range(1, 9), range(4))))
+def test_of_equal_votes_so_many_are_lost_that_twice_as_many_are_fewer_than_the_lead(voters: int, rivals: int):
+    """For n votes of weight 1 against at most r it is the largest m with 2 m < n - r."""
+    votes = {"w": {f"s{i}": 1.0 for i in range(voters)}, "r": {f"r{i}": 1.0 for i in range(rivals)}}
+    most = {name: 1.0 for row in votes.values() for name in row}
+    if voters > rivals:
+        assert outvotes(votes, "w", most) == max(m for m in range(voters) if 2 * m < voters - rivals)
+
+
+@pytest.mark.parametrize(("least", "expected"), [(1, 2), (3, 2), (4, 1), (5, 0), (6, 0)])
+def test_a_winner_keeps_the_least_number_of_voters(least: int, expected: int):
+    votes = {"w": {f"s{i}": 1.0 for i in range(5)}}
+    assert outvotes(votes, "w", dict.fromkeys(votes["w"], 1.0), least) == expected
+
+
+def test_a_voter_who_votes_for_both_has_less_to_give_to_the_rival():
+    both = {"w": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0, "e": 1.0}, "r": {"a": 1.0, "b": 1.0}}
+    others = {"w": both["w"], "r": {"x": 1.0, "y": 1.0}}
+    most = dict.fromkeys("abcdexy", 1.0)
+    assert outvotes(both, "w", most) == outvotes(others, "w", most) == 1
+    assert outvotes({"w": {"a": 0.5, "b": 0.5}, "r": {}}, "w", {"a": 0.0, "b": 0.0}) == 0, "a new voter weighs 1"
+
+
+@pytest.mark.parametrize(("share", "expected"), [(1.0, 3), (0.5, 1), (0.25, 0)])
+def test_the_lead_withstands_as_many_as_leave_its_share_above_the_others(share: float, expected: int):
+    """Of eight sources of weight 1, each that changes sides takes share and gives 1; one stands against them."""
+    lead = {f"s{i}": 1.0 for i in range(8)}
+    exact = max(m for m in range(9) if not m or share * 8 - 1 > m * (share + 1))
+    assert withstands(lead, {"o": 1.0}, dict.fromkeys(lead, 1.0), share, 9) == exact == expected
+    assert withstands(lead, {}, dict.fromkeys(lead, 1.0), 1.0, 2) == 2, "never more than there are"
+    assert withstands({}, {}, {}, 1.0, 3) == 0

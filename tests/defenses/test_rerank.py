@@ -71,3 +71,13 @@ def test_it_serves_as_similarity_inside_grada(tmp_path: Path) -> None:
 
 def test_options_have_their_range() -> None:
     assert_range(Rerank, "keep", 1, cross_encoder=FakeCrossEncoder({}))
+
+
+def test_every_passage_has_its_place_and_its_relevance() -> None:
+    screening = Rerank(keep=2, cross_encoder=SCORES).screen("q", TEXTS)
+    assert [v.score for v in screening.verdicts] == [0.1, 2.0, -1, 0.5]
+    assert screening.evidence["relevance"].tolist() == [0.1, 2.0, -1, 0.5]
+    assert [str(v.reason).partition(":")[0] for v in screening.verdicts] == [
+        "place 3 of 4, past the 2 kept", "place 1 of 4", "place 4 of 4, past the 2 kept", "place 2 of 4"
+    ]  # fmt: skip
+    assert Rerank(cross_encoder=SCORES).keep == 5 and Rerank(cross_encoder=SCORES).screen("q", []).kept == ()

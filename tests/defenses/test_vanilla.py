@@ -105,3 +105,14 @@ def test_a_screening_that_keeps_nothing_abstains_without_a_call() -> None:
 def test_options_have_their_range() -> None:
     assert_range(Vanilla, "keep", 1)
     assert Vanilla().keep is None
+
+
+def test_the_baselines_say_why_a_passage_stays_or_goes() -> None:
+    screening = Vanilla(2).screen("q", TEXTS)
+    assert [v.score for v in screening.verdicts] == [0, -1, -2]
+    assert str(screening.verdicts[0].reason) == "retrieval rank 1"
+    assert screening.notes == ("no defense was applied",)
+    bare = NoRag().screen("q", TEXTS)
+    assert bare.notes == ("no passage is shown to the model",)
+    assert {(v.kept, v.score) for v in bare.verdicts} == {(False, 0.0)}
+    assert NoRag(generator=ScriptedGenerator("I don't know")).answer("q", TEXTS).abstained

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from unpoison.errors import InputError, OptionError
+from unpoison_lab import data_files
 from unpoison_lab.attacks.base import Target
-from unpoison_lab.data_files import BUILT, FOLDER, data_folder, data_path, fill, is_name, released_text
+from unpoison_lab.data_files import (
+    BUILT,
+    FOLDER,
+    built_folder,
+    data_folder,
+    data_path,
+    fill,
+    has_released_texts,
+    is_name,
+    released_text,
+    set_names,
+)
 from unpoison_lab.evaluation.datasets import load
 from unpoison_lab.evaluation.presets import load_preset
 from unpoison_lab.evaluation.scenarios import Scenario, make_attack
@@ -87,3 +100,64 @@ def test_a_preset_replays_what_was_fetched(folder: Path, name: str, specs: set[s
     assert all("replay=true" in scenario.style for scenario in preset.scenarios)
     assert specs <= {scenario.attack for scenario in attacked}
     assert "retrieve" not in {scenario.policy for scenario in attacked}
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "below"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "cache"}, "cache/unpoison/data"),
+        ("linux", {"XDG_CACHE_HOME": "", "LOCALAPPDATA": "other"}, "home/.cache/unpoison/data"),
+        ("win32", {"LOCALAPPDATA": "local", "XDG_CACHE_HOME": "other"}, "local/unpoison/data"),
+        ("win32", {"LOCALAPPDATA": ""}, "home/AppData/Local/unpoison/data"),
+        ("linux", {FOLDER: "own"}, "own"),
+    ],
+)
+def test_the_files_lie_in_the_users_cache_unless_a_folder_is_named(
+    platform: str, environment: dict[str, str], below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    for name in (FOLDER, "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        value = environment.get(name)
+        monkeypatch.setenv(name, str(tmp_path / value) if value else "")
+    assert built_folder() == tmp_path / below
+
+
+def test_a_path_is_no_name_and_a_folder_that_is_there_is_itself(folder: Path, tmp_path: Path) -> None:
+    (folder / "sub").mkdir()
+    write(folder / "sub", "tiny", ROW)
+    assert not is_name("sub/tiny") and data_path("sub/tiny") == Path("sub/tiny")
+    assert not is_name("missing") and not is_name("sub")
+    assert data_folder(tmp_path) == tmp_path and data_folder("built") == Path("built")
+
+
+def test_sets_are_those_that_are_built_and_in_a_checkout_those_that_can_be(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_files, "__file__", str(tmp_path / "src" / "package" / "data_files.py"))
+    write(folder, "own", ROW)
+    assert set_names() == {"own": True}
+    (tmp_path / "benchmarks" / "data").mkdir(parents=True)
+    catalogue = {"files": {"nq": {}, "own": {}}}
+    (tmp_path / "benchmarks" / "data" / "catalogue.json").write_text(json.dumps(catalogue))
+    assert set_names() == {"nq": False, "own": True}
+
+
+@pytest.mark.parametrize("damage", [b"[1]", b'{"id": "a"}', b"{", b"\xff", b"3"])
+def test_released_texts_that_are_damaged_are_said_with_their_file(folder: Path, damage: bytes) -> None:
+    assert not has_released_texts()
+    (folder / "replay.jsonl").write_bytes(damage)
+    assert has_released_texts()
+    with pytest.raises(
+        InputError, match=r"replay\.jsonl is missing or damaged; in a checkout run: python -m benchmarks"
+    ):
+        released_text("qa-radar")
+    write(folder, "replay", {"id": "a", "text": "b"})
+    with pytest.raises(KeyError):
+        released_text("qa-radar")
+
+
+def test_a_hole_that_is_none_of_the_four_stays() -> None:
+    text = "{question} {answer} {context} {opening} {other} {{answer}}"
+    filled = fill(text, question="q", answer="a", context="c", opening="o")
+    assert filled == "q a c o {other} {a}"

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import repeat
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from lab.check.corpus import write_documents
 from unpoison.errors import InputError, OptionError
-from unpoison_lab.evaluate import EvaluationPlan, evaluate
+from unpoison_lab.evaluate import EvaluationPlan, _outcome, _problems, evaluate
+from unpoison_lab.evaluation.presets import stream_preset_names
+from unpoison_lab.evaluation.runs import Cell, Record, Run
+from unpoison_lab.evaluation.scenarios import Scenario
 
 AXES = {"data": "sample", "defense": "vanilla:keep=3", "limit": 2}
 
@@ -71,3 +78,93 @@ def test_questions_are_made_of_documents_and_lie_beside_the_run(tmp_path: Path) 
     assert result.status == 0 and result.report is not None
     with pytest.raises(OptionError, match="give one data here"):
         evaluate(EvaluationPlan({"data": ["a", "b"]}, questions=2, folder=tmp_path / "other"))
+
+
+class SummaryPart(SimpleNamespace):
+    """As much of a summary as remarks are made of."""
+
+    def applies(self, name: str) -> bool:
+        return name == "reached"
+
+    def __getitem__(self, name: str) -> Any:
+        return SimpleNamespace(value=self.reached)
+
+
+def report_of(rows: Sequence[str] = (), problems: Sequence[Sequence[str]] = (), reached: Sequence[float] = ()) -> Any:
+    """A report with rows left out, the problems of each cell, and the share of texts that reached their goal."""
+    cells = [
+        SummaryPart(problems=own, reached=share, scenario=Scenario("sample", attack="pia", poisons=i))
+        for i, (own, share) in enumerate([*zip(problems, repeat(1.0)), *zip(repeat(()), reached)], 1)
+    ]
+    return SimpleNamespace(run=SimpleNamespace(manifest={"data": {"d": {"left_out": list(rows)}}}), summaries=cells)
+
+
+def test_rows_with_one_problem_are_said_five_times_and_then_counted() -> None:
+    rows = [f"line {i:,} ('q{i}'): question is empty" for i in range(1, 8)] + ["line 9: no JSON"]
+    said = _problems(report_of(rows))
+    assert [line for line in said if "is empty" in line] == [f"d: {row}" for row in rows[:5]] + [
+        "and 2 more rows: d: question is empty"
+    ]
+    assert "d: line 9: no JSON" in said and len(said) == 7
+    assert not any("more rows" in line for line in _problems(report_of(rows[:5])))
+
+
+def test_a_problem_of_several_scenarios_is_said_once_and_twenty_at_most() -> None:
+    many = [f"problem {i}" for i in range(20)]
+    assert _problems(report_of(problems=[["down"], ["down", "other"]])) == ["down (in 2 scenarios)", "other"]
+    assert _problems(report_of(problems=[many])) == many
+    assert _problems(report_of(problems=[[*many, "x", "y"]])) == [*many, "and 2 more; --json and --report list them"]
+
+
+def test_texts_that_missed_their_goal_are_a_note() -> None:
+    assert _problems(report_of(reached=[1.0, 0.25])) == [
+        "note: pia x 2: 75 % of the planted texts missed the attack's own goal"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "resumed", "sentence", "status"),
+    [
+        ([(3, 0, None)], 0, "measured 3 questions in 1 scenario; the run is in f", 0),
+        ([(1, 0, None), (2, 0, None)], 1_000, "measured 3 questions in 2 scenarios; 1,000 were there already; ", 0),
+        ([(1, 2, None)], 0, "measured 1 question in 1 scenario; 2 failed; the run", 1),
+        ([(1, 0, None), (0, 0, "no model")], 0, "measured 1 question in 2 scenarios; 1 scenario could not begin; ", 1),
+        ([(0, 3, None)], 0, "measured 0 questions in 1 scenario; 3 failed; ", 2),
+        ([], 0, "measured 0 questions in 0 scenarios; the run", 2),
+    ],
+)
+def test_the_outcome_counts_what_was_measured(cells: Any, resumed: int, sentence: str, status: int) -> None:
+    made = [
+        Cell("c", Scenario("sample"), records=(*[Record("a")] * fine, *[Record("b", error="x")] * failed), error=error)
+        for fine, failed, error in cells
+    ]
+    said, found = _outcome(Run(Path("f"), {"resumed": resumed}, tuple(made)))
+    assert said.startswith(sentence) and found == status
+
+
+def test_a_file_is_a_mapping_and_a_deadline_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "grid.yaml"
+    path.write_text("- grada")
+    with pytest.raises(
+        InputError, match=r"grid\.yaml must hold a mapping such as 'defense: \[grada\]', got \['grada'\]"
+    ):
+        EvaluationPlan().with_file(path)
+    path.write_text("deadline: true")
+    with pytest.raises(OptionError, match="deadline must be a number of seconds, got True"):
+        EvaluationPlan().with_file(path)
+    path.write_text("deadline: 2.5\ngrader: extractive")
+    plan = EvaluationPlan().with_file(path)
+    assert (plan.deadline, plan.grader, plan.judge, dict(plan.axes)) == (2.5, "extractive", None, {})
+    path.write_text("{}")
+    assert EvaluationPlan().with_file(path).deadline == 120
+
+
+def test_several_values_of_an_axis_are_refused_where_one_is_wanted_except_of_seeds(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="give one encoder here, got 'minilm, lexical'"):
+        evaluate(EvaluationPlan({"encoder": "minilm,lexical"}, preset="grada-table-1"))
+    with pytest.raises(OptionError, match="is measured over time; give its data as well, such as --stream timeline"):
+        evaluate(EvaluationPlan(preset=stream_preset_names()[0]))
+    with pytest.raises(
+        OptionError, match="nothing of radar-table-1 can be measured here: every row needs a generator; "
+    ):
+        evaluate(EvaluationPlan(preset="radar-table-1"))

@@ -81,3 +81,37 @@ def test_the_words_of_the_question_count_against_a_name() -> None:
 
 def test_other_words_are_cut_after_four() -> None:
     assert found("what fell", "A heavy rotten apple tree house fell.") == {"heavy rotten apple tree": 0.6, "house": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "names"),
+    [
+        ("who won", "We saw J. R. Smith today.", {"J R Smith"}),
+        ("who won", "We saw Dr. Smith today.", {"Dr Smith"}),
+        ("who won", "We saw Prof. Smith today.", {"Prof", "Smith"}),
+        ("who won", "We saw Leonardo da Vinci today.", {"Leonardo da Vinci"}),
+        ("who won", "We saw Leonardo da capo.", {"Leonardo"}),
+        ("who won", "We saw Smith, Jones and Brown.", {"Smith", "Jones", "Brown"}),
+        ("who won", "We saw District 9 today.", {"District"}),
+        ("who won", "Today I saw A Smith.", {"Smith"}),
+    ],
+)
+def test_a_name_goes_on_over_initials_and_small_words(question: str, text: str, names: set[str]) -> None:
+    assert set(found(question, text)) - {"Today"} == names
+
+
+def test_a_number_is_part_of_a_place_and_not_of_a_person() -> None:
+    assert "District 9" in found("where is it", "We saw District 9 today.")
+
+
+@pytest.mark.parametrize(
+    ("name", "fit"),
+    [("March", 0.1), ("Monday", 0.1), ("March 5", 0.1), ("March Hare", 0.6), ("X", 0.25), ("Italian", 0.25)],
+)
+def test_dates_letters_and_peoples_are_hardly_places(name: str, fit: float) -> None:
+    assert found("where is it", f"We saw {name} there.").get(name) == fit
+
+
+def test_a_single_verb_or_adverb_is_half_an_answer() -> None:
+    fits = found("what fell", "The quickly, running, painted, apple fell.")
+    assert fits == {"quickly": 0.3, "running": 0.3, "painted": 0.3, "apple": 0.6}

@@ -63,3 +63,40 @@ def test_a_reply_that_takes_too_long_fails_as_a_server_would():
     assert caught.value.retryable
     with pytest.raises(ModelError, match=r"within 0\.01 s"):
         asyncio.run(generator.agenerate(PROMPT, timeout=0.01))
+
+
+def test_without_vectors_equal_texts_are_alike_and_others_are_not():
+    encoder = FakeEncoder()
+    vectors = encoder.encode(["a", "a", "b", " "])
+    assert vectors.shape == (4, 32) and vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1, 1, 0])
+    assert vectors[0] @ vectors[1] == pytest.approx(1) and abs(vectors[0] @ vectors[2]) < 0.9
+    assert np.array_equal(vectors, FakeEncoder().encode(["a", "a", "b", " "]))
+    assert FakeEncoder(dimensions=1).encode(["a"]).shape == (1, 1)
+    assert (FakeEncoder({}).encode([]).shape, encoder.calls) == ((0, 1), [("a", "a", "b", " ")])
+
+
+def test_the_first_key_in_the_prompt_decides_and_none_is_an_error():
+    generator = ScriptedGenerator({"is number 1": "one", "is number": "some"})
+    assert [generator.generate(p).text for p in prompts(2)] == ["some", "one"]
+    with pytest.raises(ModelError, match=r"no key of the script is in the prompt .*; add one"):
+        generator.generate(answer_prompt("Who?", ["They."]))
+
+
+def test_a_reply_counts_words_as_tokens_and_may_take_as_long_as_it_is_given():
+    generator = ScriptedGenerator("in Paris", seconds=0.01)
+    reply = generator.generate(PROMPT, timeout=0.01)
+    assert (reply.prompt_tokens, reply.completion_tokens) == (len(PROMPT.text().split()), 2)
+    assert asyncio.run(generator.agenerate(PROMPT)) == reply
+    assert (generator.most_in_flight, generator._in_flight) == (1, 0)
+
+
+def test_as_many_calls_are_counted_as_are_under_way():
+    generator = ScriptedGenerator("x", seconds=0.05)
+
+    async def both():
+        await asyncio.gather(*(generator.agenerate(p) for p in prompts(3)))
+
+    asyncio.run(both())
+    generator.generate(PROMPT)
+    assert (generator.most_in_flight, generator._in_flight, len(generator.prompts)) == (3, 0, 4)
