@@ -172,3 +172,18 @@ def test_options_have_their_range() -> None:
     assert_range(Grada, "alpha", 0.0, 1e6)
     assert_range(Grada, "damping", 0.0, 1.0, open_end=True)
     assert_range(Grada, "keep", 1)
+
+
+def test_a_reason_names_the_strongest_tie_and_a_passage_without_one() -> None:
+    screening = Grada("bm25", keep=2).screen(QUERY, PASSAGES)
+    first, _, third, last = (str(verdict.reason) for verdict in screening.verdicts)
+    assert "place 1 of 4" in first and "passage 1" in first
+    assert "place 3 of 4" in third and "past the 2 kept" in third and "passage 0" in third
+    assert "place 4 of 4" in last and "no edge to any other passage" in last
+    assert screening.evidence.graph == "weights"
+
+
+def test_the_defaults_are_the_papers() -> None:
+    made = Grada()
+    assert (made.variant, made.alpha, made.damping, made.keep) == ("hrsim", 0.4, 0.85, 5)
+    assert (made.start, made.similarity) == ("uniform", "bm25")

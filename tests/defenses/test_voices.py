@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unpoison import Passage, Sources, Vote
 from unpoison.core.answers import Answer
-from unpoison.defenses.voices import Voice, those_that_count, voices_of
+from unpoison.defenses.voices import Voice, as_statements, by_turns, those_that_count, voices_of
 from unpoison.models import ScriptedGenerator
 from unpoison.models.prompts import Prompt
 from unpoison.screener.admission import Selection, select_passages
@@ -145,3 +146,34 @@ def test_the_guarantee_has_no_counterexample(rows, policy, owned_say) -> None:  
     if owned:
         attacked = [row for row in rows if row[0] not in owned] + [row for row in owned_say if row[0] in owned]
         assert vote(said(attacked), policy).text == before.text
+
+
+@pytest.mark.parametrize(("texts", "trust"), [(1, 1), (2, 1), (3, 2), (5, 4)])
+def test_an_unknown_source_with_many_texts_weighs_less(texts: int, trust: int) -> None:
+    voices = voices_of(Sources(KNOWN), QUESTION, [*lies(["evil"] * texts), *TRUE])
+    alone = voices_of(Sources(KNOWN), QUESTION, [*lies(["evil"]), *TRUE])[0].trust
+    assert voices[0].trust == pytest.approx(alone / trust)
+    assert [voice.counts for voice in voices] == [False] * texts + [True] * 3
+    many = voices_of(Sources(KNOWN), QUESTION, [page("a", f"text {i}", i) for i in range(5)])
+    assert {voice.trust for voice in many} == {voices[-1].trust}, "a known one does not"
+
+
+def test_a_voice_without_sources_has_one_vote_and_a_known_one_its_trust() -> None:
+    assert (Voice("0").weight, Voice("0").most) == (1.0, 1.0)
+    assert (Voice("a", "a", "known", 0.8).weight, Voice("a", "a", "known", 0.8).most) == (0.8, 0.8)
+    assert Voice("b", "b", "fresh", 0.05, counts=False).most == 1.0, "whatever it says next"
+    assert Voice("b", "b", "unknown", 0.05, counts=False).weight == 0.05
+
+
+def test_who_counts_is_heard_first_and_everybody_once_before_anybody_twice() -> None:
+    def voice(name: str, counts: bool = True) -> Voice:
+        return Voice(name, name, counts=counts)
+
+    assert by_turns([voice("x", False), voice("a"), voice("a"), voice("b"), voice("x", False)]) == [1, 3, 2, 0, 4]
+    assert by_turns([]) == []
+
+
+def test_answers_are_compared_without_case_space_and_a_final_period() -> None:
+    statements, positions = as_statements("which?", ["Paris", "paris.", " PARIS ", "Lyon"])
+    assert statements == ["Question: which? Answer: Paris", "Question: which? Answer: Lyon"]
+    assert positions.tolist() == [0, 0, 0, 1]

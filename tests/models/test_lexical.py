@@ -214,3 +214,67 @@ def test_answers_in_other_words_are_one():
     )
     assert same.argmax() == 0
     assert rival.argmax() == 2
+
+
+WORDS = "lantern tower bridge river castle garden market".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize(("words", "verdict"), [(6, (0.05, 0.20, 0.75)), (7, (0.05, 0.85, 0.10))])
+def test_an_answer_of_more_than_six_words_is_an_explanation_and_no_rival(words, verdict):
+    pair = f"Question: Which? Answer: {' '.join(WORDS[:words])}", "Question: Which? Answer: violin"
+    assert [tuple(row) for row in JUDGE.judge([pair, pair[::-1]])] == [verdict, verdict]
+
+
+@pytest.mark.parametrize(("common", "verdict"), [(2, (0.20, 0.75, 0.05)), (1, (0.05, 0.85, 0.10))])
+def test_statements_are_related_by_half_of_the_shorter_ones_words(common, verdict):
+    premise, hypothesis = WORDS[:4], [*WORDS[:common], "violin", "piano", "flute", "organ"][:4]
+    assert tuple(JUDGE.judge([(" ".join(premise), " ".join(hypothesis))])[0]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        ("zero", "0"),
+        ("one", "1"),
+        ("nineteen", "19"),
+        ("twenty", "20"),
+        ("thirty", "30"),
+        ("ninety", "90"),
+        ("hundred", "100"),
+    ],
+)
+def test_numbers_in_words_are_numbers(word, number):
+    assert answers(word, number) == "entailment"
+    assert answers(word, str(int(number) + 1)) == "contradiction"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ("Yesterday we met Anna", "Yesterday we met Berta", (0.02, 0.08, 0.90)),
+        ("Anna sang loudly yesterday", "Berta sang loudly yesterday", (0.15, 0.30, 0.55)),
+        ("It rained. Anna sang loudly", "It rained. Berta sang loudly", (0.15, 0.30, 0.55)),
+        ("He came in 1,300 boats", "He came in 1300 boats", (0.96, 0.03, 0.01)),
+        ("The king\u2019s crown", "The king's crown", (0.96, 0.03, 0.01)),
+        ("It isn\u2019t open today", "It is open today", (0.02, 0.08, 0.90)),
+        ("Cafe", "Caf\u00e9", (0.96, 0.03, 0.01)),
+        ("Yes, it floats", "It floats", (0.96, 0.03, 0.01)),
+    ],
+)
+def test_names_numbers_and_signs_are_read_as_written(first, second, verdict):
+    assert tuple(JUDGE.judge([(first, second)])[0]) == verdict
+
+
+def test_emoji_and_pairs_of_characters_are_compared_and_single_letters_are_not():
+    alike = cosines(
+        ["\U0001f600 mill", "\U0001f600 tower", "J mill", "J tower", "a\U0001f600b", "\u6771\u4eac", "\u4eac\u6771"]
+    )
+    assert alike[0, 1] > 0.5 and alike[2, 3] < alike[0, 1]
+    assert alike[5, 6] == pytest.approx(0, abs=1e-6), "of pairs the order counts"
+
+
+def test_vectors_are_the_same_whatever_fits_into_memory(monkeypatch):
+    whole = ENCODER.encode(PARAPHRASES + CLEAN)
+    monkeypatch.setattr("unpoison.models.lexical._BLOCK", 3)
+    assert np.allclose(ENCODER.encode(PARAPHRASES + CLEAN), whole, atol=1e-6)
+    assert ENCODER.encode([]).shape == (0, 1)

@@ -115,8 +115,11 @@ def clean_contexts(
     at_least("k", k, 1)
     own = [_own(example, order)[:k] for example in examples]
     short = [i for i, candidates in enumerate(own) if len(candidates) < k]
-    # A question may meet each of its own passages again in the corpus, so ask for that many more.
-    ranked = nearest([examples[i].question for i in short], corpus, k + max((len(own[i]) for i in short), default=0))
+    # A question may meet each of its own passages again in the corpus, and others twice, so ask for that many more.
+    again = (
+        len(corpus) - len({text_key(passage.text) for passage in corpus}) + max((len(own[i]) for i in short), default=0)
+    )
+    ranked = nearest([examples[i].question for i in short], corpus, k + again)
     for i, positions in zip(short, ranked):
         seen = {text_key(candidates.passage.text) for candidates in own[i]}
         for position in positions:

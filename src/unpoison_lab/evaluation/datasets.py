@@ -240,10 +240,8 @@ def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage
     """
     passages = []
     for line, row in _file_rows(data_path(path), hashlib.sha256()):
-        if not isinstance(row, Mapping):
-            raise InputError(
-                f"{path} line {line}: {row if isinstance(row, FieldError) else 'must be an object with text'}"
-            )
+        if isinstance(row, FieldError):
+            raise InputError(f"{path} line {line}: {row}")
         if dataset is None or row.get("dataset") == dataset:
             try:
                 passages.append(Passage.of({**row, "id": row.get("id", row.get("_id"))}))
@@ -252,8 +250,8 @@ def load_passages(path: str | Path, dataset: str | None = None) -> tuple[Passage
     return tuple(passages)
 
 
-NumberedRows = Iterable[tuple[int, object]]
-"""(1-based line or position, the parsed value or the `FieldError` that it gave)."""
+NumberedRows = Iterable[tuple[int, Mapping[str, Any] | FieldError]]
+"""(1-based line or position, the fields or the `FieldError` that they gave)."""
 
 
 def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example], list[Problem]]:
@@ -263,8 +261,6 @@ def _examples(rows: NumberedRows, form: str, dataset: str) -> tuple[list[Example
         try:
             if isinstance(row, FieldError):
                 raise row
-            if not isinstance(row, Mapping):
-                raise FieldError("row", f"must be an object, got {clip(row)}")
             if form == "shared" and "text" in row and not row.get("question"):
                 raise FieldError("question", "is missing; --questions 50 makes questions from documents")
             fresh = list[Example]()  # all years of a series or none

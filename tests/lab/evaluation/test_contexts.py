@@ -1,5 +1,8 @@
+import pytest
+
 from unpoison.core.passages import Passage
-from unpoison_lab.evaluation.contexts import clean_contexts, context_from_labels, nearest
+from unpoison.errors import OptionError
+from unpoison_lab.evaluation.contexts import Candidate, Context, clean_contexts, context_from_labels, nearest
 from unpoison_lab.evaluation.examples import Example
 
 CORPUS = [
@@ -67,3 +70,26 @@ def test_a_published_mixture_is_taken_as_it_is():
     assert texts(context) == ["right", "wrong", "off topic"]
     assert (context.poison, context.gold, context.injected) == (frozenset({1}), frozenset({0}), 1)
     assert context.foreign == frozenset()
+
+
+def test_what_an_attacker_wrote_for_another_question_is_foreign():
+    own = [Candidate(Passage(name), poison=True, target=name) for name in ("q", "r")]
+    context = Context("q", "?", (*own, Candidate(Passage("clean"), gold=True)), 1)
+    assert (context.poison, context.foreign, context.gold, len(context)) == ({0, 1}, {1}, {2}, 3)
+    assert texts(context.reorder([2, 0])) == ["clean", "q"]
+
+
+def test_as_many_as_are_wanted_and_at_least_one():
+    assert texts(clean_contexts([OWN], 2)[0]) == ["the gold one", "early"]
+    with pytest.raises(OptionError, match="k must be"):
+        clean_contexts([OWN], 0)
+    full, short = clean_contexts([OWN, example(identifier="r")], 4, CORPUS)
+    assert texts(full) == ["the gold one", "early", "late", "unranked"]
+    assert texts(short)[0] == CORPUS[1].text and len(short) == 4, "c2 is c1 in other letters, and takes no place"
+
+
+def test_misinformation_is_the_attackers_and_noise_is_nobodys():
+    mixed = example(("a", "noise", {}), ("b", "poison", {"attack": "tan"}), ("c", "misinfo", {}), ("d", "clean", {}))
+    context = context_from_labels(mixed)
+    assert (context.poison, context.injected, context.candidates[1].target) == ({1, 2}, 2, "q")
+    assert texts(clean_contexts([mixed], 9)[0]) == ["a", "d"]

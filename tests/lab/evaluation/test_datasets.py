@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import json
 
@@ -212,3 +213,52 @@ def test_a_malformed_row_names_the_field_of_its_own_format(convert, row, field):
     with pytest.raises(FieldError) as caught:
         convert(row, 1, "toy")
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("smaple", r"did you mean .*sample"),
+        ("toy.json", r"did you mean .*toy\.jsonl"),
+        ("other/deep.jsonl", r"give a data file, or their folder$"),
+        ("nothing-like-it", r"give a data file, or their folder; sets that are built by name: built-set$"),
+    ],
+)
+def test_a_name_that_is_none_is_answered_with_what_was_meant(tmp_path, monkeypatch, name, says):
+    monkeypatch.setenv("UNPOISON_DATA", str(tmp_path / "built"))
+    (tmp_path / "built").mkdir()
+    written(tmp_path / "built" / "built-set.jsonl", GOOD)
+    written(tmp_path / "toy.jsonl", GOOD)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=says):
+        load(name)
+    with pytest.raises(InputError, match="is a folder; --questions 50 makes questions from its documents"):
+        load(tmp_path)
+
+
+def test_documents_in_place_of_questions_are_answered_with_the_option(tmp_path):
+    loaded = load(written(tmp_path / "d.jsonl", {"id": "a", "text": "a document"}, {"text": "b", "question": "q?"}))
+    assert [str(p) for p in loaded.problems] == [
+        "line 1: question is missing; --questions 50 makes questions from documents"
+    ]
+    assert [example.id for example in loaded] == ["d-2"]
+
+
+def test_a_file_as_large_as_is_allowed_is_read(tmp_path, monkeypatch):
+    path = written(tmp_path / "toy.jsonl", GOOD)
+    monkeypatch.setattr(datasets, "MAX_BYTES", path.stat().st_size)
+    assert len(load(path)) == 1
+    monkeypatch.setattr(datasets, "MAX_BYTES", 500)
+    packed = tmp_path / "toy.jsonl.gz"
+    packed.write_bytes(gzip.compress(b"\n".join([path.read_bytes()] * 99)))
+    with pytest.raises(InputError, match=r"holds more than .* bytes; split it"):
+        load(packed)
+
+
+def test_passages_of_beir_have_their_id_and_all_are_taken_without_a_set(tmp_path):
+    path = written(
+        tmp_path / "c.jsonl", {"_id": "d1", "text": "x", "title": "T"}, {"id": "d2", "text": "y", "dataset": "b"}
+    )
+    assert [(p.id, p.title) for p in load_passages(path)] == [("d1", "T"), ("d2", None)]
+    with pytest.raises(InputError, match="line 1: row is unusable: a row must be a JSON object"):
+        load_passages(written(path, "[1]"))

@@ -1,6 +1,6 @@
 import pytest
 
-from unpoison_lab.evaluation.examples import Example, FieldError
+from unpoison_lab.evaluation.examples import Example, FieldError, Loaded, Problem
 
 ROW = {
     "id": "q-1",
@@ -94,3 +94,32 @@ def test_what_people_have_is_enough():
 
 def test_the_answer_that_an_earlier_ask_wrote_is_no_right_answer():
     assert Example.of({"question": "Where?", "answer": {"text": "Lyon", "calls": []}}).correct_answers == ()
+
+
+def test_the_first_field_that_is_there_has_the_answers_each_once():
+    row = {"question": "q", "correct_answers": None, "answers": ["a", "a", " ", 3, 2.5], "answer": "b"}
+    assert Example.of(row).correct_answers == ("a", "3", "2.5")
+    assert Example.of({"question": None, "query": "second"}).question == "second"
+    assert Example.of({"question": "q", "passages": None}).passages == ()
+
+
+def test_an_id_is_a_text_or_a_number_and_a_passage_without_one_has_its_place():
+    assert Example.of({"question": "q", "id": 7}).id == "7"
+    bare = Example.of({"question": "q", "passages": ["a", {"text": "b", "id": "x"}, "c"]})
+    assert [p.passage.id for p in bare.passages] == [f"{bare.id}#0", "x", f"{bare.id}#2"]
+    assert bare.id.startswith("q-") and len(bare.id) == 14
+    assert Example.of(with_passage(rank=1)).passages[0].rank == 1
+
+
+def test_a_row_that_is_left_out_names_its_line_and_its_id():
+    assert str(Problem(3, "id", "id is odd")) == "line 3: id is odd"
+    assert str(Problem(3, "id", "id is odd", "a")) == "line 3 ('a'): id is odd"
+    loaded = Loaded("x", (Example.of(ROW),), (), "sha256:")
+    assert (len(loaded), [example.id for example in loaded]) == (1, ["q-1"])
+
+
+def test_clean_poison_and_gold_are_told_apart_for_the_attacker():
+    target = Example.of(ROW).target()
+    assert target.texts == ("Lyon is the capital.", "Nice is the capital.")
+    assert target.context == ("Paris is the capital.", "France is large.")
+    assert (target.id, target.question, target.correct) == ("q-1", "capital of france", ("Paris",))
