@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from unpoison.agents.policy import MAX_TOOLS, ToolPolicy, ToolSettings, identity_of, look_of, tool_hash
-from unpoison.errors import OptionError, UnknownNameError
+from unpoison.agents.policy import (
+    LOCK_VERSION,
+    MAX_TOOLS,
+    LockFile,
+    ToolPolicy,
+    ToolSettings,
+    identity_of,
+    look_of,
+    tool_hash,
+)
+from unpoison.errors import InputError, OptionError, UnknownNameError
 from unpoison.sources.trust import trust
 
 SOURCES = {"trusted": ["handbook.example"], "blocked": ["evil.example"]}
@@ -145,3 +156,49 @@ def test_a_source_that_is_given_precedes_that_of_the_settings() -> None:
     assert policy.standing("fetch", {"url": "a.example"})[:2] == ("a.example", "open")
     assert policy.standing("fetch", {"url": "a.example"}, source="b.example")[:2] == ("b.example", "open")
     assert policy.standing("other", {})[:2] == (None, "unknown")
+
+
+TOOLS = [{"name": "read_file", "description": "Reads."}, {"name": "fetch", "description": "Fetches."}]
+
+
+def test_a_lock_file_approves_the_tools_of_a_server_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "tools.lock"
+    lock = LockFile(path)
+    assert (lock.servers, lock.approved("one", TOOLS[0]), path.exists()) == ({}, None, False)
+    lock.approve("one", TOOLS)
+    lock.approve("two", [{"name": "Fetch-1"}])
+    again = LockFile(path)
+    assert again.servers == lock.servers
+    assert [again.approved("one", tool) for tool in TOOLS] == [True, True]
+    assert again.approved("one", {**TOOLS[0], "description": "Reads all."}) is False
+    assert again.approved("one", {"name": "write"}) is None
+    assert again.approved("other", TOOLS[0]) is None
+    assert again.others("one") == {look_of("Fetch-1")}
+    assert again.others("two") == {look_of("read_file"), look_of("fetch")}
+    again.approve("one", TOOLS[:1])
+    assert LockFile(path).approved("one", TOOLS[1]) is None
+    written = json.loads(path.read_text())
+    assert (written["version"], path.read_text()[-2:]) == (LOCK_VERSION, "}\n")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"version": 1}', '{"version": 2, "servers": {}}', '{"version": 1, "servers": {"a": {}}}',
+     '{"version": 1, "servers": {"a": 7}}', "[" * 90_000],
+)  # fmt: skip
+def test_what_is_no_lock_file_says_how_to_make_one(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "tools.lock"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"is no lock file of this version; make one with .*--approve"):
+        LockFile(path)
+
+
+def test_a_lock_file_is_read_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tools.lock"
+    LockFile(path).approve("one", TOOLS)
+    size = path.stat().st_size
+    monkeypatch.setattr("unpoison.agents.policy.MAX_LOCK_BYTES", size)
+    assert LockFile(path).approved("one", TOOLS[0])
+    monkeypatch.setattr("unpoison.agents.policy.MAX_LOCK_BYTES", size - 1)
+    with pytest.raises(InputError, match="bytes; give a shorter file"):
+        LockFile(path)

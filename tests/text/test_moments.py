@@ -138,3 +138,120 @@ def test_a_date_may_lack_its_year(text: str, key: tuple[int | None, ...], parts:
 
 def test_what_is_no_day_of_a_month_is_no_date_without_a_year() -> None:
     assert all(kind != "date" for text in ("15/13", "32.04.", "5.1") for kind, *_ in found(text, asked="date"))
+
+
+def spans(text: str, **asked: Any) -> list[tuple[str, Any, list[tuple[str, str]], str]]:
+    values = read_values(text, **asked).values
+    return [(value.kind, value.key, sorted(value.parts), text[value.start : value.end]) for value in values]
+
+
+OPEN, YES = [("half", "open")], list[tuple[str, str]]()
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes", "parts", "said"),
+    [
+        ("a quarter past eight o'clock sharp", 495, OPEN, "a quarter past eight"),
+        ("half past 10", 630, OPEN, "half past 10"),
+        ("at 3 h 15", 195, OPEN, "3 h 15"), ("at 15 h 05", 905, YES, "15 h 05"), ("15h05", 905, YES, "15h05"),
+        ("um 8 Uhr am Montag", 480, YES, "8 Uhr"), ("um 8 am", 480, YES, "8 am"), ("8 a. m.", 480, YES, "8 a. m."),
+        ("morning, 8 o'clock", 480, YES, "morning, 8 o'clock"), ("le 8", 480, OPEN, "8"),
+        ("15 Uhr 7", 900, YES, "15 Uhr"),
+        ("evening of the year 8 o'clock", 480, OPEN, "8 o'clock"), ("0:00", 0, YES, "0:00"),
+        ("00:30", 30, YES, "00:30"),
+        ("half twaalf", 690, OPEN, "half twaalf"), ("half een", 30, OPEN, "half een"),
+        ("half twee", 90, OPEN, "half twee"),
+        ("kwart voor acht", 465, OPEN, "kwart voor acht"), ("4 h moins le quart", 225, OPEN, "4 h moins le quart"),
+        ("à 3 h et demie", 210, OPEN, "3 h et demie"), ("à 5 heures et quart", 315, OPEN, "5 heures et quart"),
+        ("8:00 UTC", 480, [*OPEN, ("zone", "0")], "8:00 UTC"), ("8時30分", 510, OPEN, "8時30分"),
+        ("午後8時", 1200, YES, "午後8時"),
+        ("8 in the morning", 480, YES, "8 in the morning"), ("8:30:15", 510, OPEN, "8:30:15"),
+        ("7.30 Uhr", 450, YES, "7.30 Uhr"),
+        ("midnight", 0, YES, "midnight"), ("12 noon", 720, YES, "12 noon"), ("23:59", 1439, YES, "23:59"),
+    ],
+)  # fmt: skip
+def test_a_time_of_day_and_the_words_that_say_it(
+    text: str, minutes: int, parts: list[tuple[str, str]], said: str
+) -> None:
+    assert [one for one in spans(text) if one[0] == "clock"] == [("clock", (minutes,), parts, said)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["15 h 5", "at 24 h", "3 h moins le quart", "at 7.30", "8:60", "9:5", "20 past 11", "at the eighth", "at 8 euros"],
+)
+def test_what_looks_like_a_time_of_day_is_something_else(text: str) -> None:
+    assert "clock" not in [kind for kind, *_ in spans(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "alone", "kind", "said"),
+    [
+        ("14h", True, "clock", "14h"), ("14h", False, "duration", "14h"), ("open 14h", True, "duration", "14h"),
+        ("8.30", False, "clock", "8.30"), ("8.12", False, "number", "8.12"), ("8.13", False, "clock", "8.13"),
+    ],
+)  # fmt: skip
+def test_where_a_date_is_asked_for_an_hour_answers(text: str, alone: bool, kind: str, said: str) -> None:
+    ((found_kind, _, _, found_said),) = spans(text, asked="date", alone=alone)
+    assert (found_kind, found_said) == (kind, said)
+
+
+@pytest.mark.parametrize(("text", "kind"), [("1h30", "duration"), ("14:30", "clock"), ("1 h 30", "duration")])
+def test_where_a_duration_is_asked_for_hours_and_minutes_are_one(text: str, kind: str) -> None:
+    ((found_kind, _, _, said),) = spans(text, asked="duration")
+    assert (found_kind, said) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "said"),
+    [
+        ("5 of May", (None, 5, 5), "5 of May"), ("May 5 2020", (2020, 5, 5), "May 5 2020"), ("Sept. 5", (None, 9, 5),
+        "Sept. 5"),
+        ("May , 2020 the", (2020, 5, None), "May , 2020"), ("5. Mai 2020 roku", (2020, 5, 5), "5. Mai 2020 roku"),
+        ("31 May", (None, 5, 31), "31 May"), ("early May", (None, 5, None), "May"), ("5 May 2100", (None, 5, 5),
+        "5 May"),
+        ("5 May 999", (None, 5, 5), "5 May"), ("fifth of May", (None, 5, 5), "fifth of May"), ("3月", (None, 3, None),
+        "3月"),
+        ("2026年3月", (2026, 3, None), "2026年3月"), ("2026年", (2026, None, None), "2026年"), ("may I", None, ""),
+        ("the may", None, ""), ("5.5 May", None, ""), ("0 May", None, ""), ("31日", None, ""), ("2/5/20", None, ""),
+        ("5 of the May", None, ""),
+    ],
+)  # fmt: skip
+def test_a_date_and_the_words_that_say_it(text: str, key: tuple[int | None, ...] | None, said: str) -> None:
+    assert [one for one in spans(text) if one[0] == "date"] == (
+        [] if key is None else [("date", key, one_part(text), said)]
+    )
+
+
+def one_part(text: str) -> list[tuple[str, str]]:
+    return [("phase", "early")] if "early" in text else []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ("1999 years", "date", "1999"), ("1999 s", "duration", "1999 s"), ("1990-95", "number", "1990"),
+        ("1999:5", "number", "1999"), ("1999.5", "number", "1999.5"),
+        ("nineteen ninety nine", "date", "nineteen ninety nine"),
+        ("1999-", "date", "1999"),
+    ],
+)  # fmt: skip
+def test_where_a_year_is_asked_for_a_number_of_something_is_none(text: str, kind: str, said: str) -> None:
+    found_kind, _, _, found_said = spans(text, asked="date", years=True)[0]
+    assert (found_kind, found_said) == (kind, said)
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "parts", "said"),
+    [
+        ("every second Friday", 5, [("pace", "2")], "every second Friday"),
+        ("every 2 Fridays", 5, [("pace", "2")], "every 2 Fridays"),
+        ("every Friday", 5, [("pace", "1")], "every Friday"), ("first Monday", 1, [("nth", "1")], "first Monday"),
+        ("the last Friday of", 5, [("nth", "last")], "last Friday"), ("on Friday", 5, [], "Friday"),
+        ("third Friday", 5, [("nth", "3")], "third Friday"),
+    ],
+)  # fmt: skip
+def test_a_weekday_with_its_pace_or_its_place_in_the_month(
+    text: str, day: int, parts: list[tuple[str, str]], said: str
+) -> None:
+    assert spans(text) == [("weekday", (day,), parts, said)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,3 +112,49 @@ def test_frames_are_sound(drawn: list[list[str]]) -> None:
         assert list(frame.fillings) == sorted(frame.fillings)
         assert all(0 <= i < len(texts) and filling for i, filling in frame.fillings.items())
         assert frame.slots >= 1
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "fillings"),
+    [
+        ("a b c d", "a b c e", None), ("a b c d Ada", "a b c d Bo", ("Ada", "Bo")), ("a b c Ada", "a b c Bo", None),
+        ("one two six ten", "one two six", None), ("it was in July then", "it was in June then", ("July", "June")),
+        ("you pay the whole fee within 30 days", "you pay the whole fee within 14 weeks", ("30 days", "14 weeks")),
+        ("you pay the fee in 30", "you pay the fee in 14", ("30", "14")),
+        ("you pay the fee 30, and go", "you pay the fee 14, and go", ("30", "14")),
+        ("you pay the fee 30 or go", "you pay the fee 14 or go", ("30", "14")),
+        ("you pay the fee 1990 crowns", "you pay the fee 1991 crowns", ("1990", "1991")),
+        ("we met by the oak tree", "we met by the fig tree", None),
+        ("we met by the oak tree", "we met by the pine tree", ("oak", "pine")),
+        ("we met by the pine tree", "we met by the pines tree", None),
+        ("we ate a red fig there now", "we ate the fig there now", None),
+    ],
+)  # fmt: skip
+def test_four_common_words_and_a_difference_in_meaning_make_a_frame(
+    left: str, right: str, fillings: tuple[str, str] | None
+) -> None:
+    assert fillings_of(left, right) == ([] if fillings is None else [dict(enumerate(fillings))])
+
+
+@pytest.mark.parametrize(("words", "found"), [(8, 1), (9, 0)])
+def test_a_difference_has_at_most_eight_words(words: int, found: int) -> None:
+    name = " ".join(f"Name{n}" for n in range(words))
+    text = "one two six ten all and the rest of it stands here as before in both and goes on to its end {} it is so"
+    assert (differences(FoldedText(text.format("Ada")), FoldedText(text.format(name))) is not None) == bool(found)
+
+
+def test_at_most_three_differences_which_may_recur() -> None:
+    text = "one by {0} two by {1} six by {2} ten by {3} all and the rest of it by {0} stands here as before in both"
+    three, four = (text.format("a", "b", "c", d) for d in ("d", "w"))
+    assert len(differences(FoldedText(text.format("x", "y", "z", "d")), FoldedText(three)) or ()) == 4
+    assert differences(FoldedText(text.format("x", "y", "z", "d")), FoldedText(four)) is None
+
+
+def test_a_frame_with_more_slots_is_left_out_where_each_text_is_in_one_with_fewer() -> None:
+    date, city = MUSEUM.replace("1990", "1961"), MUSEUM.replace("Stockholm", "Oslo")
+    assert fillings_of(MUSEUM, city, date) == [{0: "Stockholm", 1: "Oslo"}, {0: "1990", 2: "1961"}]
+    assert fillings_of(city, date) == [{0: "Oslo, 1990", 1: "Stockholm, 1961"}]
+
+
+def test_the_memory_of_a_text_is_counted_with_its_words() -> None:
+    assert sys.getsizeof(FoldedText(MUSEUM * 10)) > 10 * len(MUSEUM) + 300 * len(FoldedText(MUSEUM * 10).words)

@@ -102,3 +102,31 @@ def test_what_a_text_is_cut_into_hangs_on_no_other(texts: list[str]) -> None:
         alone, own = cut([text])[1], together.text == number
         for name in ("word", "first", "last", "build", "latin"):
             assert getattr(together, name)[own].tolist() == getattr(alone, name).tolist()
+
+
+def test_what_the_detector_was_trained_on_is_what_it_sees() -> None:
+    """Its weights belong to these numbers: other ones would make it judge at random."""
+    _, found = cut(["Ferries, 12 to Zoé!"])
+    assert found.word.tolist() == [
+        5084010181293679761, 14336301672359367383, 10153888410244017145, 10547864526798671688, 15102889722632943436,
+        10012017082506653062,
+    ]  # fmt: skip
+    assert found.first.tolist() == [123, 671, 712, 920, 362, 551]
+    assert found.last.tolist() == [391, 671, 737, 990, 105, 551]
+
+
+@pytest.mark.parametrize(
+    ("sign", "pieces"),
+    [
+        ("\u2000", ["a", "b"]), ("\u200a", ["a", "b"]), ("\u200b", ["a", "\u200b", "b"]), ("\u2028", ["a", "b"]),
+        ("\u3000", ["a", "b"]),
+        ("\u2bff", ["a", "\u2bff", "b"]), ("\u3004", ["a", "\u3004", "b"]), ("\uf8ff", ["a", "\uf8ff", "b"]),
+        ("\u1eff", ["a\u1effb"]),
+        ("\ufe6f", ["a", "\ufe6f", "b"]), ("\uff0f", ["a", "\uff0f", "b"]), ("\u0300", ["a\u0300b"]),
+        ("\u036f", ["a\u036fb"]),
+        ("\u2c60", ["a\u2c60b"]), ("\u024f", ["a\u024fb"]), ("\u00b2", ["a", "\u00b2", "b"]), ("\x1f", ["a", "b"]),
+        ("\x7f", ["a", "\x7f", "b"]),
+    ],
+)  # fmt: skip
+def test_what_kind_a_character_is_at_the_ends_of_the_blocks(sign: str, pieces: list[str]) -> None:
+    assert cut([f"a{sign}b"])[0] == pieces

@@ -49,7 +49,9 @@ class Value(NamedTuple):
 
 _OF = word_set("of de del of, . , den er º ° o st nd rd th te")
 _BEFORE_MONTHS = word_set("in of by until till since before after early late mid through during to from im en w")
-_DUTCH_HOURS = word_set("een twee drie vier vijf zes zeven acht negen tien elf twaalf")
+_DUTCH_HOURS = (
+    "een", "twee", "drie", "vier", "vijf", "zes", "zeven", "acht", "negen", "tien", "elf", "twaalf",
+)  # fmt: skip
 _TIME = re.compile(r"(\d{1,2})(?:([:.])([0-5]\d)(?::\d\d)?)?")
 _MINUTES = re.compile(r"[0-5]\d")
 HALVES = {"am": 0, "morning": 0, "pm": 720, "afternoon": 720, "evening": 720, "night": 720}
@@ -165,7 +167,7 @@ class Moments(Units):
         if (named := phrases("hours").at(words, at)) is not None:
             return self._add("clock", at, named[1], (60 * named[0],))
         if words[at] == "half" and words[at + 1] in _DUTCH_HOURS:
-            return self._time(at, at + 2, 60 * (self._hour(at + 1) or 0) - 30, exact=False)
+            return self._time(at, at + 2, 60 * _DUTCH_HOURS.index(words[at + 1]) + 30, exact=False)
         if (early := quarters.at(words, at)) is not None and (hour := self._hour(early[1], ordinal=True)) is not None:
             end = early[1] + 1 + (phrases("clock").get(words[early[1] + 1]) is not None)
             return self._time(at, end, 60 * hour + early[0], exact=False)
