@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from scan.corpora import honest, towns
 from unpoison.core.passages import Passage
 from unpoison.scan import Document
+from unpoison.scan import contradictions as module
 from unpoison.scan.contradictions import contradictions
 from unpoison.scan.parts import FOLDED, FileText, Part
 
@@ -97,3 +100,65 @@ def test_a_list_of_accounts_and_lines_of_other_desks_do_not() -> None:
     accounts = [f"Supplier {n} has the IBAN DE{10 + n} 3704 0044 0532 0130 00." for n in range(4)]
     desks = ["The sales desk answers at +49 731 482 110.", "The service hotline answers at +49 731 482 120."]
     assert found(*accounts, *desks) == []
+
+
+LEAVE = "Employees have {} days of annual leave."
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        ((LEAVE.format(28), LEAVE.format(30)), [("28 days", "30 days")]),
+        ((LEAVE.format(28), LEAVE.format(30), LEAVE.format(32)), []),
+        (("Leave is 28.", "Leave is 30."), []), (("The leave is 28 now.", "The leave is 30 now."), [("28", "30")]),
+        (("In 2020 annual paid leave is 28.", "In 2020 annual paid leave is 30."), [("28", "30")]),
+        (("In 2020 annual paid leave is 28.", "In 2021 annual paid leave is 30."), []),
+        (("For 5 staff annual paid leave is 28.", "For 6 staff annual paid leave is 30."), []),
+        (("For 5 staff annual paid leave is 28.", "For staff annual paid leave is 30."), [("28", "30")]),
+        (("The head of finance department is Anna.", "The head of finance department is 5."), []),
+        (("Annual paid leave is 1,000 hours.", "Annual paid leave is 1000 hours."), []),
+        (("The fee is 5% of price for members.", "The fee is 7% of price for members."), [("5%", "7%")]),
+        (("The fee is 50% of price for members.", "The fee is half of price for members."), []),
+        (("The store of Zorba closes at 5:00 on workdays.", "The store closes at 7:00 on workdays."),
+        [("5:00", "7:00")]),
+        (("The store of Zorba closes at 5:00 on workdays.", "The store of Korba closes at 7:00 on workdays."), []),
+    ],
+)  # fmt: skip
+def test_what_is_the_same_question_with_another_value(texts: tuple[str, ...], values: list[tuple[str, str]]) -> None:
+    assert found(*texts) == values
+
+
+@pytest.mark.parametrize(("words", "count"), [(57, 1), (58, 0)])
+def test_a_sentence_of_more_than_sixty_words_is_not_read(words: int, count: int) -> None:
+    said = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(words))
+    assert len(found(f"{said} leave 28 days.", f"{said} leave 30 days.")) == count
+
+
+def test_the_clearest_come_first_with_the_share_of_their_common_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ("Part-time employees have 20 days of annual leave.", LEAVE.format(28), LEAVE.format(30))
+    documents = [Document.of({"id": str(number), "text": text}) for number, text in enumerate(texts)]
+    every = contradictions(documents)
+    assert [(one.first.document, one.second.document, one.shared) for one in every] == [
+        ("1", "2", 1.0), ("0", "1", 0.75), ("0", "2", 0.75),
+    ]  # fmt: skip
+    assert (every[0].first.text, every[0].first.value, every[0].first.place) == (LEAVE.format(28), "28 days", "")
+    monkeypatch.setattr(module, "MAX_LISTED", 1)
+    assert contradictions(documents) == every[:1]
+    monkeypatch.setattr(module, "MAX_HOLDERS", 2)
+    assert contradictions(documents) == (), "a word and a unit of more sentences tell no question"
+    monkeypatch.setattr(module, "MAX_HOLDERS", 3)
+    assert contradictions(documents) == every[:1]
+
+
+@pytest.mark.parametrize(
+    ("documents", "common"), [(3, True), (2, False), (29, True), (30, False)], ids=["3", "2", "29", "30"]
+)
+def test_a_name_that_a_tenth_of_the_documents_have_tells_no_question(documents: int, common: bool) -> None:
+    holders = 3 if documents != 2 else 2
+    one = module._Read(
+        module.DocumentStatement("", "", "", ""), "", "", "", frozenset(["Zorba", "gate"]), frozenset(), frozenset()
+    )
+    every = [replace(one, statement=replace(one.statement, document=str(n))) for n in range(holders)]
+    left = {word for kept in module._without_names_of_all(every, documents) for word in kept.words}
+    assert ("Zorba" not in left) == common
+    assert "gate" in left

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from unpoison.errors import InputError
-from unpoison.scan.file_reader import FileReader
+from unpoison.scan.file_reader import READERS, FileReader, advice, read_for_parent, read_html
+from unpoison.scan.parts import FileText, Part
 
 pytestmark = pytest.mark.needs("openpyxl", "lxml")
 
@@ -65,3 +66,67 @@ def test_memory_is_limited(tmp_path: Path) -> None:
     path = workbook(tmp_path / "a.xlsx", "", strings=f"<si><t>{'word ' * 10_000_000}</t></si>")
     with FileReader(memory=2**24) as reader, pytest.raises(InputError):
         reader.read(path, ".xlsx")
+
+
+def page(folder: Path, text: str, name: str = "a.html") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_web_page_is_read_here_up_to_a_size_and_a_larger_one_in_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    path = page(tmp_path, "<title>Tea</title><p>The tea is green.")
+    with FileReader() as reader:
+        answer = reader.ask
+        monkeypatch.setattr(reader, "ask", lambda given: asked.append(given[1]) or answer(given))
+        here = reader.read(path, ".html")
+        monkeypatch.setattr("unpoison.scan.file_reader.SHORT", path.stat().st_size)
+        assert reader.read(path, ".html") == here
+        assert asked == []
+        monkeypatch.setattr("unpoison.scan.file_reader.SHORT", path.stat().st_size - 1)
+        assert reader.read(path, ".html") == here
+        assert asked == [".html"]
+    assert (here.title, here.reading().text) == ("Tea", "The tea is green.")
+
+
+@pytest.mark.parametrize(("text", "refused"), [("<div></div>", True), ("", False), (" \n", False), ("<p>x", False)])
+def test_a_page_without_text_says_how_to_save_it(tmp_path: Path, text: str, refused: bool) -> None:
+    path = page(tmp_path, text)
+    if refused:
+        with pytest.raises(InputError, match=r"markup and no text; .* save the page from a browser"):
+            read_html(path)
+    else:
+        assert read_html(path).reading().text == text.strip().removeprefix("<p>")
+
+
+def test_what_a_reader_cannot_open_is_a_damaged_file_and_a_long_text_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = page(tmp_path, "The tea is green. " * 9)
+
+    def fail(path: Path) -> FileText:
+        raise KeyError("root")
+
+    monkeypatch.setitem(READERS, ".html", fail)
+    with pytest.raises(InputError, match=r"it is damaged, cut short, or no \.html file \('root'\); save it anew"):
+        next(read_for_parent((str(path), ".html")))
+    size = path.stat().st_size
+    monkeypatch.setattr("unpoison.scan.file_reader.MAX_TEXT", 10)
+    monkeypatch.setitem(READERS, ".html", lambda path: FileText((Part("x" * 99),) * (size // 3), "Tea", "Ann"))
+    (read,) = read_for_parent((str(path), ".html"))
+    assert sum(len(part[0]) for part in read["parts"]) == 20 * size
+    assert read["about"] == ("Tea", "Ann")
+    assert "of which the first are read" in read["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("", "files without a suffix are not read; "), (".xyz", "files of type '.xyz' are not read; save it as text"),
+     (".doc", "files of type '.doc' are not read; ")],
+)  # fmt: skip
+def test_what_is_not_read_says_what_to_do(kind: str, said: str) -> None:
+    assert advice(kind).startswith(said)
+    assert advice(kind).endswith(", or skip it with --ignore")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.utils import plain_text
 from unpoison.utils.plain_text import (
     KEY,
     _secret,
@@ -104,3 +106,55 @@ def test_the_folder_of_the_secret_is_private(tmp_path: Path, monkeypatch: pytest
     digest_text("log", "x")
     assert key_file().parent.stat().st_mode & 0o777 == 0o700
     _secret.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("12345", "12345"), ("123456", "1234\u2026"), ("1234 67", "1234\u2026"), ("", ""),
+        ("12345" + " " * 95, "12345"),
+        ("12345" + " " * 96, "1234\u2026"), ("\x00" * 100 + "12345", "\u2026"), ("\x00" * 95 + "12345", "12345"),
+    ],
+)  # fmt: skip
+def test_twenty_times_the_length_of_an_excerpt_is_read_for_it(text: str, shown: str) -> None:
+    assert excerpt(text, 5) == shown
+
+
+@pytest.mark.parametrize(
+    ("items", "most", "said"), [("ab", 2, "a, b"), ("abc", 2, "a, b and 1 more"), ("abc", 3, "a, b, c"), ("", 1, "")]
+)
+def test_others_are_counted_where_there_are_some(items: str, most: int, said: str) -> None:
+    assert first_of(items, most) == said
+    assert first_of(range(2_001), 1) == "0 and 2,000 more"
+
+
+def test_the_file_of_the_secret_is_in_the_users_folder_of_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "states"))
+    assert key_file() == tmp_path / "states" / "unpoison" / "fence-key"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert key_file() == tmp_path / ".local" / "state" / "unpoison" / "fence-key"
+
+
+@pytest.mark.parametrize("length", [0, 31, 32, 33])
+def test_a_torn_secret_is_not_used_and_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    key_file().parent.mkdir(parents=True)
+    key_file().write_bytes(b"k" * length)
+    secret = _secret.__wrapped__(None)
+    assert len(secret) == 32
+    assert (secret == b"k" * 32) == (length == 32)
+    assert key_file().read_bytes() == b"k" * length
+    assert list(key_file().parent.iterdir()) == [key_file()]
+    assert len(_secret.__wrapped__("given")) == 32
+
+
+def test_a_marker_that_stands_in_a_text_is_replaced_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = iter(["aa", "bb"])
+    monkeypatch.setattr(plain_text, "blake2b", lambda *_, **__: SimpleNamespace(hexdigest=lambda: next(made)))
+    monkeypatch.setattr(plain_text, "_secret", lambda given: b"")
+    assert marker(["one", "an aa"]) == "bb"

@@ -49,9 +49,7 @@ class Value(NamedTuple):
 
 _OF = word_set("of de del of, . , den er º ° o st nd rd th te")
 _BEFORE_MONTHS = word_set("in of by until till since before after early late mid through during to from im en w")
-_DUTCH_HOURS = (
-    "een", "twee", "drie", "vier", "vijf", "zes", "zeven", "acht", "negen", "tien", "elf", "twaalf",
-)  # fmt: skip
+_DUTCH_HOURS = ("een", "twee", "drie", "vier", "vijf", "zes", "zeven", "acht", "negen", "tien", "elf", "twaalf")
 _TIME = re.compile(r"(\d{1,2})(?:([:.])([0-5]\d)(?::\d\d)?)?")
 _MINUTES = re.compile(r"[0-5]\d")
 HALVES = {"am": 0, "morning": 0, "pm": 720, "afternoon": 720, "evening": 720, "night": 720}
