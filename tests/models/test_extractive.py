@@ -173,3 +173,56 @@ def test_yes_and_no_in_the_language_of_the_question(question: str, yes: str, no:
 
 def test_function_words_of_a_question_do_not_make_a_passage_irrelevant() -> None:
     assert atomic("Welche Farbe hat der Ausweis?", "Er ist neu. Der Ausweis ist blau.") == "Der Ausweis ist blau."
+
+
+BRIDGE = "when was the Alder Bridge opened"
+
+
+def test_a_passage_counts_less_with_its_rank_and_not_twice() -> None:
+    first, second = "The Alder Bridge was opened in 1931.", "The Alder Bridge was opened in 1950."
+    assert answer(BRIDGE, first, second) == first and answer(BRIDGE, second, first) == second
+    assert answer(BRIDGE, first, second, second.upper(), f" {second} ") == first, "one passage read four times"
+    assert answer(BRIDGE, first, second, f"Some say that {second}") == second, "two support each other"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (100, "Long ago the green Alder Bridge was opened on 4 May 1931 by the mayor of the town."),
+        (10, "was opened on 4 May"),
+        (2, "May"),
+        (1, "May"),
+    ],
+)
+def test_a_long_sentence_is_cut_around_its_answer(tokens: int, expected: str) -> None:
+    text = "Long ago the green Alder Bridge was opened on 4 May 1931 by the mayor of the town."
+    cut = READER.generate(Prompt("answer", "", BRIDGE, (text,), max_tokens=tokens)).text
+    assert (cut in text and len(cut.split()) <= max(1, tokens // 2)) or cut == text == expected
+    assert any(word in cut for word in ("4", "May", "1931"))
+
+
+@pytest.mark.parametrize(
+    ("passage", "answered"), [("It was 1931 for the bridge.", False), ("The bridge opened in 1931.", True)]
+)
+def test_a_passage_with_a_third_of_the_words_is_irrelevant(passage: str, answered: bool) -> None:
+    """The words of the question are alder, bridge and open."""
+    assert informative(atomic(BRIDGE, passage)) is answered
+
+
+def test_eight_sentences_are_consolidated_and_no_more() -> None:
+    passages = [f"The Alder Bridge was opened in 1931, says page number {'abcdefghij'[i]}." for i in range(10)]
+    assert len(reply(consolidation_prompt(BRIDGE, None, passages)).splitlines()) == 8
+
+
+def test_memory_and_unknown_tasks_are_left_to_others() -> None:
+    for task in ("answer-alone", "knowledge"):
+        assert not informative(READER.generate(Prompt(task, "", BRIDGE)).text)  # type: ignore[arg-type]
+    free = Prompt("free", "", BRIDGE, ("Cheese is good. The Alder Bridge is green.", "It was opened."))
+    assert reply(free) == "The Alder Bridge is green."
+
+
+def test_yes_and_no_are_weighed_against_each_other() -> None:
+    yes, no = "The lake freezes in winter.", "The lake does not freeze in winter."
+    question = "does the lake freeze in winter"
+    assert (answer(question, yes, no), answer(question, no, yes)) == ("Yes", "No")
+    assert answer(question, yes, no, f"Indeed: {no}") == "No"

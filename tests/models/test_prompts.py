@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unpoison.errors import OptionError
 from unpoison.models import prompts
 from unpoison.models.prompts import Prompt, fence_texts
 from unpoison.text.replies import informative
@@ -142,3 +143,65 @@ def test_a_model_that_reads_passages_is_told_that_they_are_data_unless_the_style
     read = bool(prompt.passages or prompt.notes)
     assert (prompts.DATA in prompt.text()) == read
     assert prompts.DATA not in prompt.with_style(prompts.PromptStyle(safe=False)).text()
+
+
+def test_passages_and_notes_are_numbered_from_one_and_the_question_comes_last() -> None:
+    prompt = prompts.decision_prompt("who?", "external text", "own text")
+    user = prompts.answer_prompt("who?", ["first", "second"]).messages()[1]["content"]
+    assert re.findall(r"<passage (\d+) ", user) == ["1", "2"]
+    assert user.index("second") < user.index("Question:")
+    assert list(prompt.notes) == ["External information", "Your own knowledge"]
+    assert list(prompts.decision_prompt("who?", "external text", None).notes) == ["External information"]
+    assert prompts.knowledge_prompt("who", reference=True).question == "[who]?"
+
+
+def test_a_long_text_has_room_and_a_short_one_keeps_its_own() -> None:
+    long = prompts.PromptStyle.of("plain:long=true")
+    asked = prompts.answer_prompt("q?", ["a"])
+    assert asked.with_style(long).max_tokens == max(asked.max_tokens, prompts.LONG_TOKENS) > asked.max_tokens
+    own = prompts.knowledge_prompt("q?")
+    assert own.with_style(long).max_tokens == own.max_tokens
+    free = prompts.fill_prompt("paraphrases", "q?", (), {"count": "2 paraphrases"})
+    assert free.with_style(long) is free and asked.with_style(asked.style) is asked
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"question": "first"}, "question=first needs the plain style"),
+        ({"paper": "radar"}, "paper=radar needs the plain style"),
+        ({"safe": False, "replay": True}, "replay=true needs paper=NAME, and short answers"),
+        ({"safe": False, "replay": True, "paper": "radar", "long": True}, "and short answers"),
+        ({"abstain": 1}, "abstain must be True or False"),
+        ({"question": "middle"}, "question must be"),
+    ],
+)
+def test_parts_of_a_style_that_exclude_each_other_are_refused(options: dict[str, object], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        prompts.PromptStyle(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("spec", "described"),
+    [
+        ("safe", "passages fenced, instructions in them forbidden; short answers; may abstain; question last"),
+        (
+            "plain:abstain=false,long=true,question=first",
+            "no fence, no warning; long answers; no abstention offered; question first",
+        ),
+    ],
+)
+def test_a_style_is_written_as_it_is_read_and_described(spec: str, described: str) -> None:
+    style = prompts.PromptStyle.of(spec)
+    assert prompts.PromptStyle.of(str(style)) == style and style.description == described
+
+
+@pytest.mark.parametrize(("paper", "between"), [("radar", "\n\n"), ("grada", "\n")])
+def test_a_replayed_prompt_is_the_papers_own_with_its_holes_filled(paper: str, between: str) -> None:
+    style = prompts.PromptStyle(safe=False, paper=paper, replay=True, template="C {context} Q {question}")  # type: ignore[arg-type]
+    system, user = prompts.answer_prompt("{context}?", ["{question}", "b"]).with_style(style).messages()
+    assert user["content"] == f"C {{question}}{between}b Q {{context}}?"
+    assert system["content"] == "You are a helpful assistant."
+    bare = prompts.PromptStyle(safe=False, paper=paper, replay=True)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="needs a fetched template, which only 'unpoison evaluate' sets"):
+        prompts.answer_prompt("q?", ["a"]).with_style(bare).text()

@@ -78,3 +78,56 @@ def test_no_two_texts_look_alike() -> None:
     assert visible("e\u0301") == "é"
     assert visible("a\u200bb") == "a%E2%80%8Bb"
     assert visible("plain") == "plain"
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("HTTPS:\\\\docs.example/a", ("web", "docs.example", ("a",), "")),
+        ("https:docs.example/a", ("web", "docs.example", ("a",), "")),
+        ("//docs.example/a", ("web", "docs.example", ("a",), "")),
+        ("docs.example:80/a?b#c", ("web", "docs.example", ("a",), "")),
+        ("docs.example.", ("web", "docs.example", (), "")),
+        ("docs.example?x", ("web", "docs.example", (), "")),
+        ("https://docs.example/a/../../b", ("web", "docs.example", (), "")),
+        ("https://docs.example/a%20b/%2e", ("web", "docs.example", ("a b",), "")),
+        ("https://docs.example/a%20b", ("web", "docs.example", ("a b",), "")),
+        ("https://b\u00fccher.example/", ("web", "xn--bcher-kva.example", (), "")),
+        ("ht\ntps://docs\t.example/", ("web", "docs.example", (), "")),
+        ("http://[2001:db8::1%25eth0]/", ("web", "[2001:db8::1]", (), "")),
+        ("http://192.0.2.7:8080/", ("web", "192.0.2.7", (), "")),
+        ("c:", ("file", "c:/", (), "")),
+        ("//server/share", ("file", "//", ("server",), "share")),
+        ("//server", ("file", "//", ("server",), "")),
+        ("\\\\server", ("file", "//", ("server",), "")),
+        ("file:///srv/a.txt?x#y", ("file", "/", ("srv",), "a.txt")),
+        ("file:////server/share/a", ("file", "/", ("server", "share"), "a")),
+        ("file://server/share/a", ("file", "//", ("server", "share"), "a")),
+        ("gs://b/../a.txt", ("file", "gs://b/", (), "a.txt")),
+        ("a/../..", ("file", "", ("..",), "")),
+        ("..", ("file", "", ("..",), "")),
+        (".", ("file", "", (), "")),
+        ("report.2024.pdf", ("file", "", (), "report.2024.pdf")),
+        ("docs.py/a.md", ("file", "", ("docs.py",), "a.md")),
+        ("faq.internal", ("web", "faq.internal", (), "")),
+        ("hr\\rules.md", ("file", "", ("hr",), "rules.md")),
+    ],
+)
+def test_odd_spellings_of_a_place(source: str, place: tuple[object, ...]) -> None:
+    assert place_of(source) == place
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["https://docs..example/", "https://-a.example/", f"https://{'a' * 64}.example/", "https://[::1]x/", "s3:/bucket/x",
+     f"https://{'.'.join(['abcd'] * 51)}/", "https:///", "https://a_b-.example/", "tel:abc", "http://1.2.3/", "C:a"],
+)  # fmt: skip
+def test_what_browsers_refuse_or_read_otherwise_has_no_place(source: str) -> None:
+    assert place_of(source) is None
+
+
+def test_labels_and_hosts_have_their_longest() -> None:
+    assert place_of(f"https://{'a' * 63}.example/") is not None
+    longest = ".".join(["a" * 49] * 5 + ["abc"])
+    assert len(longest) == 253 and place_of(f"https://{longest}/") is not None
+    assert place_of(f"https://a{longest}/") is None

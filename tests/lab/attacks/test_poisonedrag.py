@@ -64,6 +64,8 @@ def test_questions_become_statements(question, expected):
 def test_its_options_have_ranges_and_the_defaults_of_the_paper():
     for name in ("words", "trials"):
         assert_range(PoisonedRag, name, 1)
+    with pytest.raises(OptionError, match="mode must be"):
+        PoisonedRag(mode="other")
     attack = PoisonedRag()
     assert (attack.words, attack.trials, attack.prefix) == (30, 50, True)
 

@@ -21,7 +21,14 @@ from unpoison.models import ScriptedGenerator
 from unpoison.scan.documents import Document
 from unpoison.scan.sources import read_documents
 from unpoison.utils.files import path_names
-from unpoison_lab.check.cases import InMemory, Retrieved, craft_texts, make_examples, measure_case
+from unpoison_lab.check.cases import (
+    DocumentCases,
+    InMemory,
+    Retrieved,
+    craft_texts,
+    make_examples,
+    measure_case,
+)
 from unpoison_lab.evaluation.contexts import Candidate, Context
 from unpoison_lab.evaluation.examples import Example
 
@@ -229,3 +236,15 @@ def test_ten_passages_are_retrieved_from_memory_the_planted_ones_among_them() ->
     assert [len(one.context) for one in InMemory([example], corpus).clean()] == [10]
     (one,) = InMemory([example], corpus).attacked("lie", "one")
     assert one is not None and len(one.context) == 10 and len(one.context.poison) == 1
+
+
+def test_a_running_system_answers_by_itself_and_a_copy_is_read() -> None:
+    documents = [Passage("The travel allowance is 45 euros a day.", id="d")]
+    reader: Any = Vanilla(generator=ScriptedGenerator("45"))
+    live, copied = DocumentCases(documents, (), 3, InMemory), DocumentCases(documents, (), 3)
+    assert len(live) == len(copied) == 1
+    (answered,), (read,) = live.clean(reader, reader), copied.clean(reader, reader)
+    assert "answered_plain" not in answered and "answered_guard" not in answered
+    assert (read["answered_plain"], read["answered_guard"], read["clean"]) == (False, False, 1)
+    (attacked,) = copied.attacked("lie", "one", reader, reader)
+    assert (attacked["plain"], attacked["lost"]) == (True, 0)
