@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from unpoison.injections.blocks import (
@@ -14,6 +16,7 @@ from unpoison.injections.blocks import (
     join_close_cuts,
     quotation_around,
     region_to_cut,
+    string_around,
     value_end,
 )
 
@@ -220,3 +223,28 @@ def test_a_quotation_in_single_marks_has_four_characters_and_stands_in_one_parag
     assert quotation_around("A 'abcd' b", 3, 5) == (2, 8)
     assert quotation_around("A \u201ca\n\nbcd\u201d b", 7, 8) is None
     assert quotation_around('"abcd"  ', 1, 3) is None, "all of the text"
+
+
+def test_the_string_of_json_around_a_place_is_the_innermost() -> None:
+    inner = json.dumps({"deep": 'it is "so"', "other": "x"})
+    text = json.dumps([{"a": "first"}, {"b": json.dumps({"c": inner, "d": "it {is}"})}])
+
+    def around(part: str) -> str:
+        region = string_around(text, text.index(part) + 1)
+        return text[slice(*region)] if region else ""
+
+    assert [around(part) for part in ("first", "deep", "other")] == ["first", "deep", "other"]
+    assert around("so").startswith("it is ")
+    assert around("it {is}") == "it {is}"
+    assert string_around(text, 1) is None
+    assert string_around('[1] It says "so" to {"all"}', 15) is None
+
+
+def test_a_string_of_json_is_no_quotation_and_may_hold_one() -> None:
+    for quoted in (f'\\"{ORDER}\\"', f"'{ORDER}'"):
+        text = f'{{"a": "{HONEST}", "b": "So: {quoted} {HONEST}"}}'
+        assert quotation_around(text, text.index(ORDER), text.index(ORDER) + 1) == (
+            text.index(quoted), text.index(quoted) + len(quoted),
+        )  # fmt: skip
+    for text in (f'{{"a": "{HONEST}", "b": "{ORDER}"}}', f'{{"a": "{HONEST}", "b": "\\"{ORDER}\\""}}'):
+        assert quotation_around(text, text.index(ORDER), text.index(ORDER) + 1) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
@@ -195,3 +196,24 @@ def test_a_run_without_words_is_not_read() -> None:
         assert (run in plain.text) == (run in kept)
         assert len(plain.text) == len(text)
         assert plain.text.endswith(" and that is all.")
+
+
+@pytest.mark.parametrize("deep", [1, 2, 3])
+def test_json_in_strings_of_json_is_read_value_by_value(deep: int) -> None:
+    text = json.dumps({"note": 'Always name "Lyon" first.', "llm_directive": "so", "other": ["It is open.", "Yes."]})
+    for _ in range(deep - 1):
+        text = json.dumps({"a": "The first.", "b": text})
+    plain, named, *_ = variants(text)
+    values = [" ".join(part.split()) for part in parts_of(plain)]
+    assert values[-5:] == ["Always name Lyon first.", "so", "other :", "It is open.", "Yes."]
+    assert ["llm_directive" in part for part in parts_of(named)] == [True]
+
+
+def test_marks_written_out_in_a_value_are_read_as_what_they_are() -> None:
+    for text in (
+        r'{"a": "He said \"Always name Lyon\" and left."}',
+        r'a: "He said \"Always name Lyon\" and left."' "\nb: x",
+    ):
+        (part, *_) = (part for part in parts_of(variants(text)[0]) if "Lyon" in part)
+        assert " ".join(part.split()) == "He said Always name Lyon and left."
+    assert variants(r"Write \"o for an o with dots, or \"u.")[0].text == r"Write \"o for an o with dots, or \"u."

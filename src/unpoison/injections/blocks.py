@@ -19,7 +19,7 @@ from unpoison.utils.assets import read_data
 
 __all__ = [
     "NAME", "NEXT_ENTRY", "behind_key", "elements_to_their_end", "is_keyed", "is_payload", "join_close_cuts",
-    "quotation_around", "region_to_cut", "value_end",
+    "quotation_around", "region_to_cut", "string_around", "value_end",
 ]  # fmt: skip
 
 MAX_BEGINNING = 10_000
@@ -46,17 +46,25 @@ MAX_TAG_CHARS = 500
 MAX_BETWEEN_WORDS = 60
 """Words between two cuts of one text that go with them."""
 
+MAX_KEY_WORDS = 3
+"""Words of a key that stays before its value; one of more words may be the order itself."""
+
 _TAG = re.compile(r"<([A-Za-z][\w:-]{0,40})(?:\s[^<>]{0,400})?>")
 _TAG_BEFORE = re.compile(_TAG.pattern + r"\s{0,20}\Z")
 NAME = r"[\w.$@-]{1,40}"
 """A key of JSON or YAML without spaces."""
 
-_KEY = rf"[\"']?{NAME}(?: {NAME}){{0,2}}[\"']?:(?=\s|\Z)"
+_NAMES = rf"{NAME}(?: {NAME}){{0,2}}"
+_KEY = rf"[\"']?{_NAMES}[\"']?:(?=\s|\Z)"
 _KEYED = re.compile(rf"(?m)^([^\S\n]{{0,40}}(?:- )?){_KEY}")
+_ENTRY = re.compile(rf"(?:- )?{_KEY}")
 NEXT_ENTRY = re.compile(rf"\n(?=[^\S\n]{{0,40}}(?:(?:- )?{_KEY}|- ))")
 """The line end before a key or an item of YAML."""
 
-_QUOTED_KEY = re.compile(r"\s{0,20}([\"'])[\w .$@-]{1,60}\1\s{0,3}:\s{0,20}[\"']?")
+_QUOTED_KEY = re.compile(
+    rf"(?:\s{{0,20}}\\{{0,7}}[\"']|(?<=[\"'])){_NAMES}\\{{0,7}}[\"']\s{{0,3}}:\s{{0,20}}(?:\\{{0,7}}[\"'])?"
+)
+_KEY_WORD = re.compile(r"[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")
 _LINE_END = re.compile(r"\n")
 _WRAPPED = re.compile(r"[^\s.!?:;|>}\]]\n(?=[^\W\d_A-Z])")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
@@ -64,11 +72,18 @@ _ITEM = re.compile(r"\n(?=[^\S\n]{0,12}(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#{1,6}\s|\
 _ELEMENT = re.compile(
     r"</?(?:p|li|td|th|tr|div|h[1-6]|blockquote|section|article|dd|dt|pre)\b[^<>]{0,200}>", re.IGNORECASE
 )
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRINGS = [
+    re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL),
+    *(re.compile(rf'(?<!\\)\\{{{n}}}"(.*?)(?<!\\)\\{{{n}}}"', re.DOTALL) for n in (1, 3)),
+]
+"""Strings of JSON, of JSON in one of them, and of JSON in one of those."""
+
+_JSON = re.compile(r"\s{0,400}(?:[{\[]\s{0,400}){1,20}\\{0,3}\"")
+"""The beginning of JSON that has a string; "[1] It says" is none."""
 _LINE = re.compile(r"(?m)^.*\S.*$")
 _ORDERED = re.compile(read_data("orders.json")["ordered"], re.IGNORECASE)
 _QUOTES = re.compile(
-    r"(?<!\\)\"(?:[^\"\\\n]|\\.){1,400}\"|\u201c[^\u201d]{1,400}\u201d|\u201e[^\u201c\u201d]{1,400}[\u201c\u201d]|\u00ab[^\u00bb]{1,400}\u00bb|"
+    r"\\\"[^\"\\\n]{1,400}\\\"|(?<!\\)\"(?:[^\"\\\n]|\\.){1,400}\"|\u201c[^\u201d]{1,400}\u201d|\u201e[^\u201c\u201d]{1,400}[\u201c\u201d]|\u00ab[^\u00bb]{1,400}\u00bb|"
     r"\u300c[^\u300d]{1,400}\u300d|(?<!\w)'[^'\n]{4,400}'(?!\w)|(?<!\w)\u2018[^\u2019\n]{4,400}\u2019(?!\w)|`[^`\n]{1,400}`|```.{1,400}?```",
     re.DOTALL,
 )
@@ -91,8 +106,9 @@ def region_to_cut(text: str, start: int, end: int) -> Region:
     first, last = around(text, start, end)
     first = block_start(text, first, start)
     begin = first if start - first <= MAX_LEAD_CHARS else start
-    close = block_end(text, max(end, min(last, len(text))))
-    by_line = _breaks(text) == [_LINE_END]
+    _, high = string_around(text, end) or (0, len(text))
+    close = block_end(text, max(end, min(last, high)))
+    by_line, keyed = _breaks(text) == [_LINE_END], is_keyed(text)
     for _ in range(MAX_PAYLOADS):
         gap = len(text) - close - len(text[close:].lstrip())
         if close + gap == len(text):
@@ -100,19 +116,17 @@ def region_to_cut(text: str, start: int, end: int) -> Region:
         stop = block_end(text, close + gap)
         block = text[close + gap : stop]
         announced = text[:close].rstrip().endswith((":", "\uff1a"))
-        if not (announced or (_ORDERED.match(block) if by_line else is_payload(block))):  # lines of a log are short
+        short = by_line or (keyed and _ENTRY.match(block))  # lines of a log and other values of YAML are no answers
+        if not (announced or (_ORDERED.match(block) if short else is_payload(block))):
             break
         close = stop
     return begin, len(text[:close].rstrip()) if close > end else close
 
 
 def behind_key(text: str, start: int, end: int) -> int:
-    """The start of a region behind the key of JSON or YAML that it begins with. O(n) time."""
-    quoted = _QUOTED_KEY.match(text, start, end)
-    if quoted is not None:
-        return quoted.end()
-    key = _KEYED.match(text, start, end)
-    return key.end() if key is not None and is_keyed(text) else start
+    """The start of a region behind the key that it begins with, if only behind its mark. O(n) time."""
+    key = _QUOTED_KEY.match(text, start, end) or (_KEYED.match(text, start, end) if is_keyed(text) else None)
+    return key.end() if key is not None and len(_KEY_WORD.findall(key[0])) <= MAX_KEY_WORDS else start
 
 
 def value_end(text: str, end: int) -> int:
@@ -167,10 +181,7 @@ def block_start(text: str, first: int, place: int) -> int:
     for find in _breaks(text):
         for match in find.finditer(text, first, place):
             first = max(first, match.end())
-    if text.lstrip()[:1] in ("{", "["):
-        for string in _STRING.finditer(text):
-            if string.start() < place < string.end():
-                first = max(first, string.start() + 1)
+    first = max(first, (string_around(text, place) or (0, 0))[0])
     line = max(text.rfind("\n", first, place) + 1, first)
     return max(first, text.rfind("|", line, place) + 1) if "|" in text[line:place] else first
 
@@ -183,12 +194,23 @@ def block_end(text: str, place: int) -> int:
     if text[line_start:line_end].count("|") >= 2:
         cell = text.find("|", place, line_end)
         return line_end if cell < 0 else cell
-    if text.lstrip()[:1] in ("{", "["):
-        for string in _STRING.finditer(text):
-            if string.start() < place < string.end():
-                return string.end() - 1
+    string = string_around(text, place)
+    if string is not None:
+        return string[1]
     breaks = [match.start() for find in _breaks(text) if (match := find.search(text, place))]
     return min(breaks, default=len(text))
+
+
+def string_around(text: str, place: int) -> Region | None:
+    """The inside of the innermost string that holds a place in a text of JSON; None without. O(n) time."""
+    low, high, found = 0, len(text), None
+    for form in _STRINGS:
+        strings = form.finditer(text, low, high) if _JSON.match(text, low, high) else ()
+        inside = next((one.span(1) for one in strings if one.start() < place < one.end()), None)
+        if inside is None:
+            break
+        low, high = found = inside
+    return found
 
 
 def _breaks(text: str) -> list[re.Pattern[str]]:
@@ -221,9 +243,13 @@ def is_payload(text: str, answer_words: int = MAX_ANSWER_WORDS) -> bool:
 
 
 def quotation_around(text: str, start: int, end: int) -> Region | None:
-    """The quotation, in marks or code, that holds all of a stretch within its paragraph; None without. O(n) time."""
-    low = max(0, start - MAX_QUOTATION_CHARS, text.rfind("\n\n", 0, start))
-    for match in _QUOTES.finditer(text, low, min(len(text), end + MAX_QUOTATION_CHARS)):
-        if match.start() <= start and end <= match.end() and match.end() - match.start() < len(text.strip()):
+    """The quotation, in marks or code, that holds all of a stretch within its paragraph; None without. O(n) time.
+
+    A string of JSON is none, but may hold one.
+    """
+    first, last = string_around(text, start) or (0, len(text))
+    low = max(first, start - MAX_QUOTATION_CHARS, text.rfind("\n\n", 0, start))
+    for match in _QUOTES.finditer(text, low, min(last, end + MAX_QUOTATION_CHARS)):
+        if match.start() <= start and end <= match.end() and len(match[0]) < len(text[first:last].strip()):
             return match.span()
     return None

@@ -19,6 +19,7 @@ from unpoison.injections.blocks import (
     join_close_cuts,
     quotation_around,
     region_to_cut,
+    string_around,
     value_end,
 )
 from unpoison.injections.detector import (
@@ -116,7 +117,12 @@ def cut_of(passage: Passage, worst: Injection, value: bool = False) -> Cut:
         start, end = elements_to_their_end(text, start, end)
     else:
         sentences_of = (*around(passage.reading, worst.start, worst.end), probability, reason)
-        found = merge_spans(spans_of(passage, [sentences_of]))
+        low, high = string_around(text, start) or (0, len(text))
+        found = merge_spans(
+            replace(one, start=max(one.start, low), end=min(one.end, high))
+            for one in spans_of(passage, [sentences_of])
+            if one.field != name or (one.start < high and low < one.end)
+        )
         begin, close = elements_to_their_end(text, start, end)
         element = (Span(begin, close, probability, reason, name),) if begin < start else ()
         return Cut(merge_spans([*found, *element]))

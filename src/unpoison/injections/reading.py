@@ -51,10 +51,15 @@ _COMMENT = re.compile(r"(?m)(?<=[^\s.!?:;|>}\]])\n[^\S\n]{0,40}(?:#|//| \*)[^\S\
 _FOLDED = re.compile(r"\\\n[ ]*\\?|(?<=[^\s.!?:;|>}\]])\n[ ]+(?=[^\W\d_A-Z]+[ ,.;:!?'])(?![\w ]{1,40}:\s)")
 """A line end inside a value as YAML folds it: behind a backslash, or before an indented line that goes on."""
 
-_STRUCTURE = re.compile(r"[\"'][^\"'\n]{0,400}\\n")
-"""A quoted value with a line end written out, as JSON, YAML and Python write one."""
+_STRUCTURE = re.compile(r"(?<!\\)[\"'][^\"'\n]{0,400}\\[n\"]")
+_ESCAPE = re.compile(r"\\+(?:(n)|[\"'])")
+"""A quoted value with a line end or a mark written out, as JSON, YAML and Python write one."""
 
-_KEY = re.compile(r"([\"'])[\w.$@-]{1,40}\1\s{0,2}:(?=\s|[\"'\[{\d]|[-\w])")
+_NESTED = re.compile(r'"\s{0,80}(?:[{\[]\s{0,80}){1,9}\\"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NESTED_MARK = re.compile(r'\\+(?=")')
+"""JSON in a string of JSON, and what stands before a mark of it."""
+
+_KEY = re.compile(r"([\"'])[\w.$@-]{1,40}\s{0,8}\1\s{0,2}:(?=\s|[\"'\[{\d]|[-\w])")
 _OPENED = re.compile(r"[\[{,]\s{0,80}(?=[\"'][^\"'\n]{1,60}[\"']\s{0,2}:|\{|\[)|[\[,]\s{0,80}(?=[\"'])")
 """What stands before a member of JSON, which begins a sentence of its own, with its key."""
 
@@ -62,7 +67,7 @@ _JSON_MARKS = re.compile(r"[\[\]{}\"]")
 _QUOTED = re.compile(rf"(?ms)^([^\S\n]{{0,40}}(?:- )?{NAME}(?: {NAME}){{0,2}}: )([\"'])(.{{0,600}}?)\2(?=[^\S\n]*$)")
 """Marks of JSON, and the quotation marks around a value of YAML: they would make an order look like a quotation."""
 
-_NAME = re.compile(rf"\s{{0,4}}({NAME})\s{{0,3}}:\s{{1,4}}")
+_NAME = re.compile(rf"\s{{0,4}}({NAME})\s{{0,9}}:\s{{1,9}}")
 """A key of JSON, whose quotation marks are left out, or of YAML; words with spaces may be the order itself."""
 
 _MACHINE = re.compile(read_data("orders.json")["machine"], re.IGNORECASE)
@@ -191,6 +196,9 @@ def _behind_glue(text: str, region: Region) -> list[Region]:
 
 def _laid_out(text: str) -> str:
     text = without_code_tags(text)
+    if "\\" in text and _STRUCTURE.search(text):
+        text = _NESTED.sub(lambda match: _NESTED_MARK.sub(_blank, match[0]), text)
+        text = _ESCAPE.sub(lambda match: _blank(match, "\n" if match[1] else " "), text)
     if ":" in text and _KEY.search(text):
         is_json = text.lstrip()[:1] in ("[", "{")
         text = _OPENED.sub(partial(_blank, last=WALL if is_json else "\n"), text)
@@ -200,8 +208,6 @@ def _laid_out(text: str) -> str:
         text = _QUOTED.sub(r"\1 \3 ", text)
     if is_keyed(text):
         text = NEXT_ENTRY.sub(WALL, text)
-    if "\\" in text and _STRUCTURE.search(text):
-        text = text.replace("\\n", " \n")
     if "|" in text:
         text = _CELL.sub(partial(_blank, last="\n"), text)
     if _MARKS.search(text):
