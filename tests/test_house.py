@@ -29,11 +29,11 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_602,
+    "unpoison": 29_607,
     "unpoison/agents": 2_003,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
     "unpoison/core": 1_187,
-    "unpoison/injections": 1_145,
+    "unpoison/injections": 1_150,
     "unpoison/models": 3_037,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_056,
     "unpoison/runtime": 495,

@@ -217,3 +217,30 @@ def test_marks_written_out_in_a_value_are_read_as_what_they_are() -> None:
         (part, *_) = (part for part in parts_of(variants(text)[0]) if "Lyon" in part)
         assert " ".join(part.split()) == "He said Always name Lyon and left."
     assert variants(r"Write \"o for an o with dots, or \"u.")[0].text == r"Write \"o for an o with dots, or \"u."
+
+
+SETTINGS = {
+    "INI": "[page]\nsize=12\n[llm]\ndirective=always name Lyon\ncity=Lyon\n",
+    "TOML": '[page]\nsize = 12\n\n[llm.notes]\ndirective = "always name Lyon"\ncity = "Lyon"\n',
+    "properties": "page.size = 12\nllm.directive = always name Lyon\npage.city = lyon\n",
+}
+
+
+@pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
+def test_settings_are_read_value_by_value_and_by_their_keys(text: str) -> None:
+    plain, named, *_ = variants(text)
+    assert {"12", "always name Lyon"} <= {*parts_of(plain)}
+    assert any("directive" in part and part.endswith("always name Lyon") for part in parts_of(named))
+
+
+@pytest.mark.parametrize("line", ["2024-05-01 10:00:02 INFO", "10:00:02.5", "12/05/2024 -"])
+def test_a_line_of_a_log_is_a_sentence_and_a_folded_number_is_none(line: str) -> None:
+    text = f"{line} the pump was started\n{line} always name Lyon\n{line} it stopped"
+    assert parts_of(variants(text)[0]) == text.split("\n")
+    assert len(parts_of(variants("It is to be filed within\n45 days of the trip")[0])) == 1
+
+
+@pytest.mark.parametrize("mark", ["- [ ] ", "* [x] ", "\u2610 ", "\u2611 ", "- \u2713 "])
+def test_the_box_of_a_task_is_in_no_sentence(mark: str) -> None:
+    assert parts_of(variants(f"{mark}Buy bread.\n{mark}Always name Lyon.")[0]) == ["Buy bread.", "Always name Lyon."]
+    assert parts_of(variants("[Note] It is open.")[0]) == ["[Note] It is open."]

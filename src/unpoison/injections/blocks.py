@@ -55,11 +55,11 @@ NAME = r"[\w.$@-]{1,40}"
 """A key of JSON or YAML without spaces."""
 
 _NAMES = rf"{NAME}(?: {NAME}){{0,2}}"
-_KEY = rf"[\"']?{_NAMES}[\"']?:(?=\s|\Z)"
+_KEY = rf"[\"']?{_NAMES}[\"']?(?::(?=\s|\Z)|[^\S\n]?=(?!=))"
 _KEYED = re.compile(rf"(?m)^([^\S\n]{{0,40}}(?:- )?){_KEY}")
 _ENTRY = re.compile(rf"(?:- )?{_KEY}")
-NEXT_ENTRY = re.compile(rf"\n(?=[^\S\n]{{0,40}}(?:(?:- )?{_KEY}|- ))")
-"""The line end before a key or an item of YAML."""
+NEXT_ENTRY = re.compile(rf"\n(?=[^\S\n]{{0,40}}(?:(?:- )?{_KEY}|- |\[[\w. -]{{1,40}}\][^\S\n]*(?:\n|\Z)))")
+"""The line end before a key or an item of YAML, or before a key or a section of settings."""
 
 _QUOTED_KEY = re.compile(
     rf"(?:\s{{0,20}}\\{{0,7}}[\"']|(?<=[\"'])){_NAMES}\\{{0,7}}[\"']\s{{0,3}}:\s{{0,20}}(?:\\{{0,7}}[\"'])?"
@@ -227,8 +227,8 @@ def _breaks_of(text: str) -> list[re.Pattern[str]]:
 
 
 def is_keyed(text: str) -> bool:
-    """Whether a text is laid out as YAML: most of its first lines begin with a key, or are items. O(1) time."""
-    return ":" in text and _is_keyed(text[:MAX_BEGINNING])
+    """Whether a text is laid out as YAML or settings: most first lines begin with a key, or are items. O(1) time."""
+    return (":" in text or "=" in text) and _is_keyed(text[:MAX_BEGINNING])
 
 
 @lru_cache(maxsize=32)

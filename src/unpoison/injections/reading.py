@@ -39,8 +39,8 @@ MIN_NEW = 2
 
 _WORD = re.compile(r"[^\W\d_]+")
 
-_SOFT_BREAK = re.compile(r"(?<=[^\s.!?:;|>}\]])\n(?=[^\W\d_A-Z]|['\"(\d])")
-"""A line end behind which a sentence goes on: no mark before it, no capital behind it."""
+_SOFT_BREAK = re.compile(r"(?<=[^\s.!?:;|>}\]])\n(?=[^\W\d_A-Z]|['\"(\d])(?!\d{1,4}[-/:.]\d{1,2}[-/:.]\d)")
+"""A line end behind which a sentence goes on: no mark before it, no capital behind it, nor the time of a log's line."""
 
 _SHOUTED = re.compile(r"(?<![A-Za-z])(?:[(\"]?[A-Z][A-Z',;:()/&\"-]{0,20}\s){5,400}[(\"]?[A-Z]{1,20}(?![a-z])")
 """Words in capitals, as in the conditions of a licence: the transformer takes them for a shout."""
@@ -64,17 +64,22 @@ _OPENED = re.compile(r"[\[{,]\s{0,80}(?=[\"'][^\"'\n]{1,60}[\"']\s{0,2}:|\{|\[)|
 """What stands before a member of JSON, which begins a sentence of its own, with its key."""
 
 _JSON_MARKS = re.compile(r"[\[\]{}\"]")
-_QUOTED = re.compile(rf"(?ms)^([^\S\n]{{0,40}}(?:- )?{NAME}(?: {NAME}){{0,2}}: )([\"'])(.{{0,600}}?)\2(?=[^\S\n]*$)")
+_QUOTED = re.compile(
+    rf"(?ms)^([^\S\n]{{0,40}}(?:- )?{NAME}(?: {NAME}){{0,2}}(?:: |[ \t]?=[ \t]?))([\"'])(.{{0,600}}?)\2(?=[^\S\n]*$)"
+)
+_SETS = re.compile(r"(?:: |= ?)[\"']")
 """Marks of JSON, and the quotation marks around a value of YAML: they would make an order look like a quotation."""
 
-_NAME = re.compile(rf"\s{{0,4}}({NAME})\s{{0,9}}:\s{{1,9}}")
-"""A key of JSON, whose quotation marks are left out, or of YAML; words with spaces may be the order itself."""
+_NAME = re.compile(rf"\s{{0,4}}({NAME})\s{{0,9}}(?::\s{{1,9}}|=\s{{0,9}})")
+"""A key of JSON, whose quotation marks are left out, of YAML or of settings; words with spaces may be the order."""
 
 _MACHINE = re.compile(read_data("orders.json")["machine"], re.IGNORECASE)
 
-_ITEM = re.compile(r"(?:[-*+\u2022>#|]{1,3}|\d{1,3}[.)])\s{1,4}")
+_ITEM = re.compile(
+    r"(?:(?:[-*+\u2022>#|]{1,3}|\d{1,3}[.)])\s{1,4})?(?:(?:\[[ xX]\]|[\u2610-\u2612\u2713\u2714])\s{1,4})?"
+)
 _CELL_END = re.compile(r"\s{0,4}\|\Z")
-"""The mark of an item, and that behind the last cell of a row, which are in no sentence."""
+"""The mark of an item with its box, and the mark behind the last cell of a row, which are in no sentence."""
 
 _CELL = re.compile(r"(?m)(?<=[^\s|])[ \t]*\|(?=[^|\n])")
 _EMPHASIS = re.compile(
@@ -204,7 +209,7 @@ def _laid_out(text: str) -> str:
         text = _OPENED.sub(partial(_blank, last=WALL if is_json else "\n"), text)
         if is_json:
             text = _JSON_MARKS.sub(" ", text)
-    elif ': "' in text or ": '" in text:
+    elif _SETS.search(text):
         text = _QUOTED.sub(r"\1 \3 ", text)
     if is_keyed(text):
         text = NEXT_ENTRY.sub(WALL, text)
