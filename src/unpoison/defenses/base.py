@@ -179,16 +179,10 @@ class Defense(ABC):
         self, query: Query, passages: tuple[Passage, ...], reasons: str | Reason | Sequence[str | Reason], *notes: str
     ) -> Screening:
         """A screening that drops nothing, with one reason for all passages or one for each."""
-        k = len(passages)
-        return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=range(k),
-            scores=[0.0] * k,
-            reasons=[reasons] * k if isinstance(reasons, str | Reason) else reasons,
-            evidence=Evidence(notes=notes),
-        )
+        k, found = len(passages), Evidence(notes=notes)
+        why = [reasons] * k if isinstance(reasons, str | Reason) else reasons
+        zeros = [0.0] * k
+        return Screening.decided(self.name, query, passages, kept=range(k), scores=zeros, reasons=why, evidence=found)
 
     # The shell. It is imported on first use, so that importing a defense imports its method only.
 

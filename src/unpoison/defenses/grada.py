@@ -107,16 +107,10 @@ class Grada(Defense):
         scores, notes = self._propagate(weights, similar.query)
         notes += (IDLE,) if self._by == "bm25" and getattr(self.models.encoder, "name", "lexical") != "lexical" else ()
         order = best_first(scores).tolist()
-        evidence = {"similarity": similar.passages, "query_similarity": similar.query, "weights": weights}
-        return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=order[: self.keep],
-            scores=scores,
-            reasons=self._reasons(order, scores, weights),
-            evidence=Evidence(evidence, notes, graph="weights"),
-        )
+        kept, why = order[: self.keep], self._reasons(order, scores, weights)
+        arrays = {"similarity": similar.passages, "query_similarity": similar.query, "weights": weights}
+        found = Evidence(arrays, notes, graph="weights")
+        return Screening.decided(self.name, query, passages, kept=kept, scores=scores, reasons=why, evidence=found)
 
     def _similarities(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Similarities]:
         """sim(v_i, v_j) and sim(v_i, q), Section 3.1; negative similarities count as 0, because weights are in R+."""
@@ -163,14 +157,10 @@ class Grada(Defense):
     def _reasons(self, order: Sequence[int], scores: NDArray[np.float64], weights: NDArray[np.float64]) -> list[Reason]:
         reasons = [Reason("")] * len(order)
         for rank, i in enumerate(order):
-            parameters = {"place": rank + 1, "count": len(order), "score": scores[i]}
-            past = "" if rank < self.keep else "_past"
-            if past:
-                parameters["keep"] = self.keep
+            place = {"place": rank + 1, "count": len(order), "score": scores[i]}
+            past, keep = ("", {}) if rank < self.keep else ("_past", {"keep": self.keep})
             neighbour = int(weights[i].argmax())
-            if weights[i, neighbour] > 0:
-                near = {"tie": weights[i, neighbour], "passage": neighbour}
-                reasons[i] = Reason.of(f"grada.central{past}", **parameters, **near)
-            else:
-                reasons[i] = Reason.of(f"grada.untied{past}", **parameters)
+            tie = weights[i, neighbour]
+            code, near = ("central", {"tie": tie, "passage": neighbour}) if tie > 0 else ("untied", {})
+            reasons[i] = Reason.of(f"grada.{code}{past}", **place, **keep, **near)
         return reasons

@@ -10,7 +10,7 @@ The majority wins, even if it is malicious. Reading costs one model call per pas
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,13 +181,10 @@ class StaticRadar(Defense):
             return AnswerGraph(agreement, conflict, np.ones(1), *alone)
         v, note = eigenvector_centrality(agreement), ""
         if self.mode == "paper" and m > 0 and np.ptp(power_iteration(agreement)) < UNANIMOUS:
-            contested = (conflict > agreement + ROUNDING).any()
-            v = np.zeros(m) if contested else np.ones(m)
-            note = (
-                "all answers are equally central and some contradict each other: the cut cannot decide between them"
-                if contested
-                else "all answers are equally central: each counts as fully supported"
-            )
+            v, effect = np.ones(m), ": each counts as fully supported"
+            if (conflict > agreement + ROUNDING).any():
+                v, effect = np.zeros(m), " and some contradict each other: the cut cannot decide between them"
+            note = f"all answers are equally central{effect}"
         rank = ranks + (1 if self.mode == "paper" else 0)
         source = v * np.exp(-rank / k) if m else np.zeros(0)
         sink = conflict @ v / (v.sum() - v + DELTA)  # no answer conflicts with itself
@@ -230,36 +227,20 @@ class StaticRadar(Defense):
             else:
                 code = "radar.contradicted" if graph.sink[m] > graph.source[m] else "radar.unsupported"
             clash = Reason.of("radar.conflict", conflict=conflict, passage=reading.speaking[rival])
-            reasons[i] = Reason.of(
-                code,
-                answer=quotable(reading.answers[i]),
-                support=graph.source[m],
-                against=graph.sink[m],
-                clauses=[clash] if conflict > 0 else [],
-            )
+            said = {"answer": quotable(reading.answers[i]), "support": graph.source[m], "against": graph.sink[m]}
+            reasons[i] = Reason.of(code, **said, clauses=[clash] if conflict > 0 else [])
         notes: tuple[str, ...] = ()
         if count and not len(kept):
             notes = ("the cut trusts no passage" if len(reading.speaking) else "no passage gave an informative answer",)
         elif graph.note:
             notes = (graph.note,)
         notes = (*notes, *self.source_notes)
-        evidence = {
-            "agreement": _spread(graph.agreement, reading.speaking, count),
-            "conflict": _spread(graph.conflict, reading.speaking, count),
-            "answering": reading.speaking,
-            "centrality": graph.centrality,
-            "source": graph.source,
-            "sink": graph.sink,
-            **(further or {}),
-        }
+        ties, clashes = (_spread(own, reading.speaking, count) for own in (graph.agreement, graph.conflict))
+        arrays: dict[str, NDArray[Any]] = {"agreement": ties, "conflict": clashes, "answering": reading.speaking}
+        arrays |= {"centrality": graph.centrality, "source": graph.source, "sink": graph.sink, **(further or {})}
+        found, chosen = Evidence(arrays, notes, graph="agreement"), sorted(reading.speaking[kept].tolist())
         return Screening.decided(
-            self.name,
-            reading.query,
-            reading.passages,
-            kept=sorted(reading.speaking[kept].tolist()),
-            scores=scores,
-            reasons=reasons,
-            evidence=Evidence(evidence, notes, graph="agreement"),
+            self.name, reading.query, reading.passages, kept=chosen, scores=scores, reasons=reasons, evidence=found
         )
 
 

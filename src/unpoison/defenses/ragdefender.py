@@ -129,9 +129,11 @@ class RagDefender(Defense):
         labels = self.clusters(vectors)
         sizes = np.unique(labels, return_counts=True)[1]
         smaller = len(labels) - int(sizes.max())
-        tokens = [words(p.reading, ENGLISH_318) for p in passages]
+        texts = [p.reading for p in passages]
+        tokens = [words(text, ENGLISH_318) for text in texts]
         heaviest = top_terms(tokens, self.terms)
-        terms_held = np.array([self._terms_in(heaviest, p.reading, t) for p, t in zip(passages, tokens, strict=True)])
+        places = texts if self.mode == "reference" else map(set, tokens)
+        terms_held = np.array([sum(term in place for term in heaviest) for place in places])
         widespread = int((terms_held > self.terms / 2).sum()) > len(passages) / 2
         count = len(passages) - smaller if widespread else smaller
         notes: tuple[str, ...] = ()
@@ -145,10 +147,6 @@ class RagDefender(Defense):
     def clusters(self, vectors: Vectors) -> NDArray[np.int64]:
         """The cluster of each passage, shape (k,)."""
         return agglomerative(vectors, "ward", split_equal=self.mode == "reference")
-
-    def _terms_in(self, terms: list[str], text: str, tokens: list[str]) -> int:
-        """The number of heaviest terms in the passage."""
-        return sum(term in text for term in terms) if self.mode == "reference" else len(set(terms).intersection(tokens))
 
     def _by_concentration(self, similarity: Matrix) -> Grouping:
         """Eq. 3: passages whose mean and median similarity to the others exceed the set's."""
@@ -190,21 +188,13 @@ class RagDefender(Defense):
                 reasons.append(Reason.of("ragdefender.below", **compared))
             else:
                 reasons.append(Reason.of("ragdefender.no_suspects", **alike))
-        notes, estimate = group.notes, np.array(group.estimate)
-        if passages and len(suspected) == len(passages):
+        notes, kept = group.notes, [i for i in range(len(passages)) if i not in blamed]
+        if passages and not kept:
             notes = (*notes, "every passage was found adversarial: nothing is left to answer from")
+        arrays = {"similarity": similarity, "frequency": frequency, "estimate": np.array(group.estimate)}
+        found = Evidence({**arrays, **group.evidence}, notes, graph="similarity")
         return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=[i for i in range(len(passages)) if i not in blamed],
-            scores=-frequency,
-            reasons=reasons,
-            evidence=Evidence(
-                {"similarity": similarity, "frequency": frequency, "estimate": estimate, **group.evidence},
-                notes,
-                graph="similarity",
-            ),
+            self.name, query, passages, kept=kept, scores=-frequency, reasons=reasons, evidence=found
         )
 
 

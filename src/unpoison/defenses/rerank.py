@@ -55,8 +55,7 @@ class Rerank(Defense):
         **shell: Unpack[ScreeningOptions],
     ) -> None:
         self.keep = at_least("keep", keep, 1)
-        scorer = cross_encoder or CrossEncoderScorer(model)
-        super().__init__(cross_encoder=scorer, **shell)
+        super().__init__(cross_encoder=cross_encoder or CrossEncoderScorer(model), **shell)
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         """Score each passage against the query; equal scores keep retrieval order."""
@@ -67,12 +66,5 @@ class Rerank(Defense):
             place = {"place": rank + 1, "count": len(order), "relevance": scores[i]}
             past = {"keep": self.keep} if rank >= self.keep else {}
             reasons[i] = Reason.of("rerank.past" if past else "rerank.kept", **place, **past)
-        return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=order[: self.keep],
-            scores=scores,
-            reasons=reasons,
-            evidence=Evidence({"relevance": scores}),
-        )
+        kept, found = order[: self.keep], Evidence({"relevance": scores})
+        return Screening.decided(self.name, query, passages, kept=kept, scores=scores, reasons=reasons, evidence=found)

@@ -120,7 +120,14 @@ class TrustRag(Defense):
         labels = reference_clusters(vectors) if self.mode == "reference" else two_means(_standardise(vectors))
         similarity = cosine(vectors)
         kept, why = self.preserve(labels, similarity, [p.reading for p in passages])
-        return self._build_screening(query, passages, labels, similarity, kept, why)
+        mates = (labels[:, None] == labels[None, :]) & ~np.eye(len(labels), dtype=bool)
+        crowding = np.where(mates, similarity, 0).sum(axis=1) / np.maximum(mates.sum(axis=1), 1)
+        notes = [] if kept else ["every passage was found malicious: an answer rests on internal knowledge alone"]
+        if self.stages == 2 and self.models.generator is None:
+            notes.append("no generator was given, so stage 1 alone decides; stages=1 says that this is meant")
+        arrays = {"similarity": similarity, "clusters": labels, "crowding": crowding}
+        found = Evidence(arrays, tuple(notes), graph="similarity")
+        return Screening.decided(self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=found)
 
     def preserve(
         self, labels: NDArray[np.int64], similarity: Matrix, texts: list[str]
@@ -172,26 +179,6 @@ class TrustRag(Defense):
         """The reason for dropping the members of a malicious cluster."""
         size = len(cluster.members)
         return Reason.of("trustrag.too_alike", size=size, density=cluster.density, overlap=cluster.overlap)
-
-    def _build_screening(
-        self,
-        query: Query,
-        passages: tuple[Passage, ...],
-        labels: NDArray[np.int64],
-        similarity: Matrix,
-        kept: list[int],
-        why: list[Reason],
-    ) -> Screening:
-        mates = (labels[:, None] == labels[None, :]) & ~np.eye(len(labels), dtype=bool)
-        crowding = np.where(mates, similarity, 0).sum(axis=1) / np.maximum(mates.sum(axis=1), 1)
-        notes: tuple[str, ...] = (
-            () if kept else ("every passage was found malicious: an answer rests on internal knowledge alone",)
-        )
-        if self.stages == 2 and self.models.generator is None:
-            notes += ("no generator was given, so stage 1 alone decides; stages=1 says that this is meant",)
-        arrays = {"similarity": similarity, "clusters": labels, "crowding": crowding}
-        found = Evidence(arrays, notes, graph="similarity")
-        return Screening.decided(self.name, query, passages, kept=kept, scores=-crowding, reasons=why, evidence=found)
 
     def _keep_all(self, query: Query, passages: tuple[Passage, ...], why: Reason) -> Screening:
         return self.all_kept(query, passages, why, str(why))

@@ -37,21 +37,11 @@ class Vanilla(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
-        kept = range(len(passages))[: self.keep]
-        return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=kept,
-            scores=[-float(i) for i in range(len(passages))],
-            reasons=[
-                Reason.of("nothing.retrieved", rank=i + 1)
-                if i in kept
-                else Reason.of("nothing.past", rank=i + 1, keep=self.keep)
-                for i in range(len(passages))
-            ],
-            evidence=Evidence(notes=("no defense was applied",)),
-        )
+        places, found = range(len(passages)), Evidence(notes=("no defense was applied",))
+        kept, scores = places[: self.keep], [-float(i) for i in places]
+        why = [Reason.of("nothing.retrieved", rank=i + 1) for i in kept]
+        why += [Reason.of("nothing.past", rank=i + 1, keep=self.keep) for i in places[len(kept) :]]
+        return Screening.decided(self.name, query, passages, kept=kept, scores=scores, reasons=why, evidence=found)
 
 
 class NoRag(Defense):
@@ -70,15 +60,9 @@ class NoRag(Defense):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()  # a flow without requests
-        return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=(),
-            scores=[0.0] * len(passages),
-            reasons=[Reason.of("nothing.read")] * len(passages),
-            evidence=Evidence(notes=("no passage is shown to the model",)),
-        )
+        k, found = len(passages), Evidence(notes=("no passage is shown to the model",))
+        why = [Reason.of("nothing.read")] * k
+        return Screening.decided(self.name, query, passages, kept=(), scores=[0.0] * k, reasons=why, evidence=found)
 
     def answering(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Answer]:
         screening = yield from self.screening(query, passages)

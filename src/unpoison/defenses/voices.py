@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.core.answers import Reply
 from unpoison.core.passages import Passage, Query
 from unpoison.models.prompts import Prompt
 from unpoison.models.protocols import BatchGenerator, Generator
@@ -38,7 +39,11 @@ MAX_ANSWER_CHARS = 2000
 def read_alone(query: Query, passages: Sequence[Passage], prompt: Callable[[str, str], Prompt]) -> Flow[list[str]]:
     """The generator's answer from each passage alone, with concurrent calls; "" for a refusal."""
     replies = yield from generate([prompt(query.reading, passage.reading) for passage in passages], "atomic answer")
-    return ["" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS] for reply in replies]
+    return [_answer(reply) for reply in replies]
+
+
+def _answer(reply: Reply) -> str:
+    return "" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS]
 
 
 def as_statements(question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
@@ -88,10 +93,7 @@ def read_isolated(
     if not prompts:
         return []
     replies = yield tuple(Generate((each,), "atomic answer") for each in prompts.values())
-    answers = {
-        text: "" if reply.finish == "refusal" else reply.text[:MAX_ANSWER_CHARS]
-        for text, (reply,) in zip(prompts, replies, strict=True)
-    }
+    answers = {text: _answer(reply) for text, (reply,) in zip(prompts, replies, strict=True)}
     return [answers[passage.reading] for passage in passages]
 
 

@@ -147,9 +147,8 @@ class Vote(Defense):
     def answer_from_poll(self, screening: Screening, poll: Poll) -> Answer:
         """The answer that a poll gives."""
         details = {"atomic_answers": list(poll.answers), "votes": dict(poll.weights)}
-        if poll.winner is None:
-            answer = Answer.abstention(screening, details)
-        else:
+        answer = Answer.abstention(screening, details)
+        if poll.winner is not None:
             answer = Answer(poll.wording, screening, details=details)
         return replace(answer, guarantee=poll.margin, guarantee_unit=poll.unit, proof=poll.rule)
 
@@ -157,15 +156,10 @@ class Vote(Defense):
         """Keep the passages behind the winning answer."""
         scores = [poll.weights.get(name, 0.0) for name in poll.forms]
         notes = (poll.rule, guarantee_sentence(poll.margin, len(passages), poll.unit)) if passages else ()
-        return Screening.decided(
-            self.name,
-            query,
-            passages,
-            kept=[i for i, name in enumerate(poll.forms) if name and name == poll.winner],
-            scores=scores,
-            reasons=[_reason(answer, name, poll) for answer, name in zip(poll.answers, poll.forms, strict=True)],
-            evidence=Evidence({"votes": np.array(scores)}, (*notes, *self.source_notes)),
-        )
+        found = Evidence({"votes": np.array(scores)}, (*notes, *self.source_notes))
+        kept = [i for i, name in enumerate(poll.forms) if name and name == poll.winner]
+        why = [_reason(answer, name, poll) for answer, name in zip(poll.answers, poll.forms, strict=True)]
+        return Screening.decided(self.name, query, passages, kept=kept, scores=scores, reasons=why, evidence=found)
 
 
 def count_votes(
@@ -282,22 +276,17 @@ def withhold_unproved(answer: Answer, wanted: int) -> Answer:
         return answer
     details = {**answer.details, "withheld": answer.text, "withheld_guarantee": answer.guarantee}
     empty = replace(
-        Answer.abstention(answer.screening, details),
-        calls=answer.calls,
-        belief=answer.belief,
-        guarantee=None if answer.guarantee is None else 0,
-        proof=answer.proof,
+        Answer.abstention(answer.screening, details), calls=answer.calls, belief=answer.belief, proof=answer.proof
     )
-    proved = (
-        "nothing is proved of it"
-        if answer.guarantee is None
-        else f"{answer.guarantee} {'is' if answer.guarantee == 1 else 'are'} proved"
-    )
+    proved = "nothing is proved of it"
+    if answer.guarantee is not None:
+        empty = replace(empty, guarantee=0)
+        proved = f"{answer.guarantee} {'is' if answer.guarantee == 1 else 'are'} proved"
+        count = len(answer.screening.passages)
+        most = max(0, (count - 1) // 2)  # half of the votes decide the result
+        if wanted > most:
+            proved += f"; {count} passages withstand {most} at most, so retrieve {2 * wanted + 1} or more"
     passages = "1 planted passage" if wanted == 1 else f"{wanted} planted passages"
-    count = len(answer.screening.passages)
-    most = max(0, (count - 1) // 2)
-    if answer.guarantee is not None and wanted > most:  # half of the votes decide the result
-        proved += f"; {count} passages withstand {most} at most, so retrieve {2 * wanted + 1} or more"
     return empty.with_notes(f"an answer was withheld: it has to withstand {passages}, and {proved}")
 
 

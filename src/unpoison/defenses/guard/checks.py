@@ -108,14 +108,9 @@ class Checks:
         worst = tuple(acting[n] for n in table.argmax(axis=0)) if acting else ("",) * len(passages)
         over = {name: values > self.threshold for name, values in by_check.items()}
         firm = [over[name] for name in acting if self.actions[name] == "drop"]
-        judged = Judged(
-            probability,
-            self.threshold,
-            self._windows(texts, over, crafted),
-            frozenset(np.flatnonzero(np.any(firm, axis=0)).tolist()) if firm else frozenset(),
-        )
-        flagged = self._flag_clauses(passages, over)
-        return CheckScores(judged, worst, by_check, flagged, crafted, frozenset(spared))
+        whole = frozenset(np.flatnonzero(np.any(firm, axis=0)).tolist())
+        judged = Judged(probability, self.threshold, self._windows(texts, over, crafted), whole)
+        return CheckScores(judged, worst, by_check, self._flag_clauses(passages, over), crafted, frozenset(spared))
 
     def score_alone(self, questions: Sequence[str], texts: Sequence[str]) -> Matrix:
         """The highest probability by `gibberish` and `crafted` of each of k texts, shape (k,).

@@ -345,16 +345,10 @@ def answer_from_claims(
         sides = _newest_first(sides, screening.passages)
     lead = sides[0]
     details = {"claim": lead.text}
-    guarantee = findings.guarantee if sources is not None and sources.informed else None
-    base = Answer(
-        lead.text,
-        screening,
-        details=details,
-        guarantee=guarantee,
-        guarantee_unit="sources" if guarantee is not None else "passages",
-        proof=PROOF.format(m=guarantee) if guarantee else "",
-        status=findings.status,
-    )
+    base, guarantee = Answer(lead.text, screening, details=details, status=findings.status), findings.guarantee
+    if sources is not None and sources.informed and guarantee is not None:
+        proof = PROOF.format(m=guarantee) if guarantee else ""
+        base = replace(base, guarantee=guarantee, guarantee_unit="sources", proof=proof)
     if findings.status == "disputed" and on_dispute != "majority":
         text = disagreement(sides, screening.passages)
         if on_dispute == "show":

@@ -26,23 +26,13 @@ from unpoison.core.reasons import Reason
 from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import ACTIONS, Action, Contest, Evidence, without
 from unpoison.defenses.base import Defense, SharedOptions
+from unpoison.defenses.guard import sources
 from unpoison.defenses.guard.checks import DEFAULT_DAMAGE, REMARKABLE, Checks, CheckScores, reasons
 from unpoison.defenses.guard.claims import SHARE, Findings, answer_from_claims, claims_of
 from unpoison.defenses.guard.contest import ReadAnswers, contests, copy_frames, overlap
 from unpoison.defenses.guard.crafted import Crafted
 from unpoison.defenses.guard.features import Matrix, coverage
 from unpoison.defenses.guard.redaction import Judged, Redaction, redact_passages
-from unpoison.defenses.guard.sources import (
-    ByContent,
-    doubts,
-    missing_evidence,
-    one_voice,
-    open_contests,
-    read_again,
-    verdicts_by_claims,
-    verdicts_by_copies,
-    verdicts_by_origin,
-)
 from unpoison.defenses.guard.statements import MAX_READ, Statement, read_statements
 from unpoison.defenses.voices import Voice, by_turns, voices_of
 from unpoison.defenses.vote import answer_by_vote
@@ -231,9 +221,9 @@ class Guard(Defense):
         by_content = self._judge_content(case, frames)
         self._apply(case, by_content)
         self._spare_only_answer(case, by_content)
-        case.contested = open_contests(case.contested, by_content)
+        case.contested = sources.open_contests(case.contested, by_content)
         read, model = self._reads_claims, self.models.generator
-        case.notes += missing_evidence(query.reading, passages, model, self.sources, read=read)
+        case.notes += sources.missing_evidence(query.reading, passages, model, self.sources, read=read)
         return case
 
     def _check(self, query: Query, passages: tuple[Passage, ...]) -> _Case:
@@ -261,48 +251,43 @@ class Guard(Defense):
         case.statements = {first[i]: statement for i, statement in read.items()}
         findings = yield from self._find_claims(case)
         if self._informed and findings.counted:
-            second = yield from read_again(case.query, case.passages, case.statements, findings, case.voices, generator)
+            second = yield from sources.read_again(
+                case.query, case.passages, case.statements, findings, case.voices, generator
+            )
             if second:
                 case.statements |= second
                 findings = yield from self._find_claims(case)
         whole = self._informed and len(order) <= MAX_READ  # otherwise planted passages could choose what is read
         case.findings = findings if whole else findings._replace(guarantee=None)
-        case.notes += doubts(findings, case.passages)
+        case.notes += sources.doubts(findings, case.passages)
 
     def _find_claims(self, case: _Case) -> Flow[Findings]:
-        return (
-            yield from claims_of(
-                case.query.reading,
-                case.statements,
-                case.voices,
-                asks=self._has("relations"),
-                proof=1.0 if self.on_dispute == "majority" else SHARE,
-                texts=case.texts,
-            )
-        )
+        question, asks = case.query.reading, self._has("relations")
+        proof = 1.0 if self.on_dispute == "majority" else SHARE
+        return (yield from claims_of(question, case.statements, case.voices, asks=asks, proof=proof, texts=case.texts))
 
     def _find_contests(self, case: _Case, frames: Sequence[Frame]) -> Flow[None]:
         """Find contradictions among near-copies and, if claims were read, among the answers of kept passages."""
         question = case.query.reading
         read = ReadAnswers.of(question, case.statements, case.kept) if self._reads_claims else ReadAnswers()
         shared = overlap(question, case.texts)
-        alike = one_voice(shared, case.voices)
+        alike = sources.one_voice(shared, case.voices)
         case.contested = yield from contests(question, case.texts, frames, read, alike, asks=self._has("relations"))
         case.arrays["overlap"] = shared
         case.notes += read.notes
 
-    def _judge_content(self, case: _Case, frames: Sequence[Frame]) -> ByContent:
+    def _judge_content(self, case: _Case, frames: Sequence[Frame]) -> sources.ByContent:
         """Verdicts from claims and sources; none if no sources are distinguished."""
         if not self._informed:
-            return ByContent({})
-        copies = verdicts_by_copies(case.query.reading, frames, case.voices)
+            return sources.ByContent({})
+        copies = sources.verdicts_by_copies(case.query.reading, frames, case.voices)
         if case.findings is None or not case.findings.counted:
-            return ByContent({**verdicts_by_origin(case.voices, case.passages), **copies})
-        by_claims = verdicts_by_claims(case.findings, case.statements, case.voices, case.passages)
+            return sources.ByContent({**sources.verdicts_by_origin(case.voices, case.passages), **copies})
+        by_claims = sources.verdicts_by_claims(case.findings, case.statements, case.voices, case.passages)
         restored = {i: reason for i, reason in by_claims.restored.items() if i not in copies}
-        return ByContent({**copies, **by_claims.dropped}, restored, by_claims.disputed)
+        return sources.ByContent({**copies, **by_claims.dropped}, restored, by_claims.disputed)
 
-    def _apply(self, case: _Case, by_content: ByContent) -> None:
+    def _apply(self, case: _Case, by_content: sources.ByContent) -> None:
         """Let content overrule style; in monitor mode only the reasons change."""
         for i, reason in by_content.restored.items():
             if case.scores.worst[i] == "crafted" or i in case.scores.spared:
@@ -317,7 +302,7 @@ class Guard(Defense):
             else:
                 case.probability[i], case.reasons[i] = 1.0, reason
 
-    def _spare_only_answer(self, case: _Case, by_content: ByContent) -> None:
+    def _spare_only_answer(self, case: _Case, by_content: sources.ByContent) -> None:
         """Keep the only passage dropped for its style if no other passage answers the question.
 
         A passage that repeats the question verbatim is not spared: this is how planted texts get retrieved.
@@ -347,12 +332,9 @@ class Guard(Defense):
             return Screening.decided(self.name, case.query, (), kept=(), scores=(), reasons=())
         whole = set(case.kept) - case.cut.cut  # of a passage that is kept after all, nothing is cut
         flagged = {i: tuple(replace(s, flagged=True) for s in case.cut.spans.get(i, ())) for i in whole}
-        arrays = {
-            "probability": case.probability,
-            "threshold": np.array(self.threshold),
-            "calibration": np.array(Crafted.load().calibration),
-            **case.arrays,
-        }
+        level, curve = np.array(self.threshold), np.array(Crafted.load().calibration)
+        arrays = {"probability": case.probability, "threshold": level, "calibration": curve, **case.arrays}
+        graph = "overlap" if "overlap" in case.arrays else None
         return Screening.decided(
             self.name,
             case.query,
@@ -360,9 +342,7 @@ class Guard(Defense):
             kept=case.kept,
             scores=1 - case.probability,
             reasons=case.reasons,
-            evidence=Evidence(
-                arrays, (*case.cut.notes, *case.notes), graph="overlap" if "overlap" in case.arrays else None
-            ),
+            evidence=Evidence(arrays, (*case.cut.notes, *case.notes), graph=graph),
             contested=case.contested,
             claims=() if case.findings is None else case.findings.claims,
             spans={**case.cut.spans, **flagged},

@@ -75,7 +75,8 @@ def verdicts_by_claims(
     for i in lead.passages:
         others = len({voices[j].name for j in behind} - {voices[i].name})
         if (others or voices[i].level == "trusted") and not passages[i].hidden:
-            restored[i] = _agrees(lead, others)
+            code, more = ("sources.agrees", {"others": others}) if others else ("sources.trusted", {})
+            restored[i] = Reason.of(code, answer=_quote(lead), **more)
     return ByContent(dropped, restored)
 
 
@@ -115,23 +116,14 @@ def verdicts_by_origin(voices: Sequence[Voice], passages: Sequence[Passage]) -> 
 
 def open_contests(contested: Sequence[Contest], decided: ByContent) -> tuple[Contest, ...]:
     """The contests with at least two sides that were not dropped."""
-    return tuple(
-        contest
-        for contest in contested
-        if sum(any(i not in decided.dropped for i in rival.passages) for rival in contest.rivals) > 1
-    )
+    sides = ([rival for rival in one.rivals if not decided.dropped.keys() >= set(rival.passages)] for one in contested)
+    return tuple(one for one, left in zip(contested, sides, strict=True) if len(left) > 1)
 
 
 def _contradiction_reason(claim: Claim, lead: Claim, voices: Sequence[Voice]) -> Reason:
     own = {voices[i].name for i in claim.passages}
     known = {voices[i].name for i in lead.passages if voices[i].counts}
     return Reason.of("sources.contradicted", answer=_quote(claim), other=_quote(lead), own=len(own), known=len(known))
-
-
-def _agrees(lead: Claim, others: int) -> Reason:
-    if not others:
-        return Reason.of("sources.trusted", answer=_quote(lead))
-    return Reason.of("sources.agrees", answer=_quote(lead), others=others)
 
 
 def _quote(claim: Claim) -> str:
