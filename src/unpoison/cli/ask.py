@@ -24,21 +24,10 @@ import typer
 
 from unpoison.batch import BatchScreener
 from unpoison.beliefs import BeliefStore, open_beliefs
+from unpoison.cli import options
 from unpoison.cli.common import RowCounts, cache_replies, say, status_of_sources
 from unpoison.cli.display import show_answer
-from unpoison.cli.options import (
-    AsJson,
-    EncoderName,
-    GeneratorName,
-    Learn,
-    Limit,
-    NLIName,
-    Output,
-    RowsFile,
-    SourcesFile,
-    from_here,
-    option,
-)
+from unpoison.cli.options import from_here, option
 from unpoison.cli.screen import in_parts, is_file, one_by_one
 from unpoison.core import registry
 from unpoison.core.answers import Answer
@@ -90,8 +79,8 @@ class BatchAnswerer(BatchScreener):
 
 
 def ask(
-    file: RowsFile,
-    generator: GeneratorName = None,
+    file: options.RowsFile,
+    generator: options.GeneratorName = None,
     defense: Annotated[
         str | None,
         option(
@@ -104,10 +93,10 @@ def ask(
     guarantee: Annotated[
         int, option("M", "Abstain unless the answer is proved to hold under any change of M passages.", min=0)
     ] = 0,
-    encoder: EncoderName = None,
-    nli: NLIName = None,
-    sources: SourcesFile = None,
-    learn: Learn = False,
+    encoder: options.EncoderName = None,
+    nli: options.NLIName = None,
+    sources: options.SourcesFile = None,
+    learn: options.Learn = False,
     cache: Annotated[str, option("FILE|memory|off", "The cache of the model's replies.")] = "memory",
     rows: Annotated[int, option("N", "Answer N rows concurrently.", min=1, max=64)] = 1,
     deadline: Annotated[float, option("SECONDS", "Time limit of one answer.")] = 120.0,
@@ -127,9 +116,9 @@ def ask(
             envvar="UNPOISON_BELIEFS",
         ),
     ] = None,
-    limit: Limit = None,
-    as_json: AsJson = False,
-    output: Output = None,
+    limit: options.Limit = None,
+    as_json: options.AsJson = False,
+    output: options.Output = None,
 ) -> None:
     """Answer every row's question in spite of poisoned passages.
 

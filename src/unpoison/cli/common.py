@@ -100,11 +100,8 @@ class RowCounts:
     """
 
     def __init__(self, source: str, most: int | None = None) -> None:
-        self.source = source
-        self.most = most
-        self.done = 0
-        self.failed = 0
-        self.resumed = 0
+        self.source, self.most = source, most
+        self.done = self.failed = self.resumed = 0
         self._alike: Counter[str] = Counter()
 
     def add(self, number: int, error: str | None = None) -> None:

@@ -79,19 +79,15 @@ class DemoCase:
         screenings = {name: defense.screen(row.query.text, passages) for name, defense in defenses.items()}
         return cls(row.query.text, passages, labels, screenings)
 
-    def poisons_left(self, defense: str) -> int:
-        return sum(self.labels[i] == "poison" for i in self.screenings[defense].kept_indices)
+    def keeps(self, defense: str, label: str) -> bool:
+        """Whether a defense keeps a passage with this label."""
+        return any(self.labels[i] == label for i in self.screenings[defense].kept_indices)
 
     @property
     def saved_by(self) -> list[str]:
         """The defenses that drop every poison and keep a passage with the answer."""
-        return [
-            name
-            for name in DEFENSES
-            if name != WITHOUT
-            and not self.poisons_left(name)
-            and any(self.labels[i] == "gold" for i in self.screenings[name].kept_indices)
-        ]
+        defending = (name for name in DEFENSES if name != WITHOUT)
+        return [name for name in defending if self.keeps(name, "gold") and not self.keeps(name, "poison")]
 
 
 def plant(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
@@ -101,13 +97,10 @@ def plant(row: Row, count: int, *, question_first: bool = True) -> tuple[tuple[P
     alone, as `-a published` plants it.
     """
     labelled = [(passage, str(given["label"])) for passage, given in zip(row.passages, row.raw["passages"])]
-    poisons = [
-        Passage(f"{row.query.text}. {passage.text}", passage.id, passage.title, passage.source)
-        if question_first
-        else Passage(passage.text, passage.id)
-        for passage, label in labelled
-        if label == "poison"
-    ]
+    lies = [passage for passage, label in labelled if label == "poison"]
+    poisons = [Passage(one.text, one.id) for one in lies]
+    if question_first:
+        poisons = [Passage(f"{row.query.text}. {one.text}", one.id, one.title, one.source) for one in lies]
     genuine = [(passage, label) for passage, label in labelled if label != "poison"]
     every = [*((passage, "poison") for passage in poisons[:count]), *genuine]
     passages, labels = zip(*every[:RETRIEVED], strict=True)
@@ -146,7 +139,7 @@ def _brief(clean: Sequence[DemoCase], attacked: Sequence[DemoCase], written: Seq
     yield f"{f'All {count} questions':<16}{'poison is read,':>20}{'the same text':>22}{'genuine texts':>18}"
     yield f"{'':<16}{'question in front':>20}{'without the question':>22}{'kept, no attack':>18}"
     for name in DEFENSES:
-        read = [_share(case.poisons_left(name) > 0 for case in cases) for cases in (attacked, written)]
+        read = [_share(case.keeps(name, "poison") for case in cases) for cases in (attacked, written)]
         kept = _share(verdict.kept for case in clean for verdict in case.screenings[name].verdicts)
         yield f"  {FIRST if name == WITHOUT else name:<14}{read[0]:>20}{read[1]:>22}{kept:>18}"
     yield ""

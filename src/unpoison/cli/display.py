@@ -88,27 +88,25 @@ def report_table(table: TableOfReport) -> Table:
 
 def screening_table(screening: Screening) -> Table:
     """Kept passages best first, then the dropped ones, each with its position, score and reason."""
-    table = Table(
-        title=Text(f"{heading(screening)}: {excerpt(screening.query, 120)}", style="bold"),
-        title_justify="left",
-        expand=True,
-    )
-    table.add_column("place", justify="right", no_wrap=True)
-    table.add_column("passage", justify="right", no_wrap=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("text", ratio=1)
-    table.add_column("reason", ratio=1)
     read = dict(zip(screening.kept_indices, screening.texts, strict=True))
-    for index in (*screening.kept_indices, *screening.dropped_indices):
-        verdict = screening.verdicts[index]
-        table.add_row(
-            "dropped" if verdict.rank is None else str(verdict.rank + 1),
-            str(index),
-            f"{verdict.score:.4g}",
-            Text(excerpt(read[index] if verdict.cuts else screening.passages[index].text)),
-            Text(plain(str(verdict.reason))),
-            style="green" if verdict.kept else "red",
+    verdicts = [screening.verdicts[i] for i in (*screening.kept_indices, *screening.dropped_indices)]
+    texts = (excerpt(read[one.index] if one.cuts else screening.passages[one.index].text) for one in verdicts)
+    rows = [
+        (
+            "dropped" if one.rank is None else str(one.rank + 1),
+            str(one.index),
+            f"{one.score:.4g}",
+            text,
+            str(one.reason),
         )
+        for one, text in zip(verdicts, texts, strict=True)
+    ]
+    title, numbers = f"{heading(screening)}: {excerpt(screening.query, 120)}", ("place", "passage", "score")
+    table = text_table((*numbers, "text", "reason"), rows, title=title, right=numbers, expand=True)
+    for column in table.columns:
+        column.no_wrap, column.ratio = (True, None) if column.justify == "right" else (False, 1)
+    for row, verdict in zip(table.rows, verdicts, strict=True):
+        row.style = "green" if verdict.kept else "red"
     remarks = [*(excerpt(str(contest), 600) for contest in screening.contested), *map(plain, screening.evidence.notes)]
     if remarks:
         table.caption = Text("; ".join(remarks))

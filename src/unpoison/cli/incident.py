@@ -196,24 +196,14 @@ def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
 def _show(result: Incident) -> None:
     """Print the result; untrusted text is shown as plain text."""
     show(excerpt(result.question, 200), result.verdict.sentence)
+    shown = [one for one in result.suspects if one.stated > 0 or one.id in result.guilty][:20]
+    heading, last = "states it", [f"{one.stated:.2f}" for one in shown]
     if result.proofs:
-        rows = [
-            (
-                "!" if proof.document.id in result.guilty else "",
-                excerpt(proof.document.id, 60),
-                excerpt(proof.document.text, 160),
-                "yes" if proof.alone else "with the others",
-            )
-            for proof in result.proofs
-        ]
-        show(text_table(("", "document", "text", "wrong by itself"), rows, expand=True))
-    else:
-        shown = [one for one in result.suspects if one.stated > 0 or one.id in result.guilty][:20]
-        named = [
-            ("!" if one.id in result.guilty else "", excerpt(one.id, 60), excerpt(one.text, 200), f"{one.stated:.2f}")
-            for one in shown
-        ]
-        show(text_table(("", "document", "text", "states it"), named, expand=True))
+        shown = [proof.document for proof in result.proofs]
+        heading, last = "wrong by itself", ["yes" if proof.alone else "with the others" for proof in result.proofs]
+    marks = ("!" if one.id in result.guilty else "" for one in shown)
+    rows = [(mark, excerpt(one.id, 60), excerpt(one.text, 200), how) for mark, one, how in zip(marks, shown, last)]
+    show(text_table(("", "document", "text", heading), rows, expand=True))
     if result.after is not None:
         what = "answer without them" if result.guilty else "its answer"
         show(f"{what}: {excerpt(result.after, 400)}")

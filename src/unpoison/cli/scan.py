@@ -99,13 +99,13 @@ def scan(
     try:
         with progress() as advance:
             advance(0, None, "comparing")
+
+            def show_step(step: str, done: int, total: int) -> None:
+                advance(done, total, step)
+
+            engine = ScanEngine(defense, workers, unfinished)
             scan_result = scanned(
-                documents,
-                threshold=threshold,
-                seen=before,
-                engine=ScanEngine(defense, workers, unfinished),
-                sources=known,
-                progress=lambda step, done, total: advance(done, total, step),
+                documents, threshold=threshold, seen=before, engine=engine, sources=known, progress=show_step
             )
     except KeyboardInterrupt:
         how = "with --seen FILE a scan" if seen is None else "the same command"

@@ -28,20 +28,10 @@ import typer
 
 from unpoison.batch import BatchScreener, Progress, run
 from unpoison.batch.screener import RowOutcome
+from unpoison.cli import options
 from unpoison.cli.common import RowCounts, row_progress, say, status_of_sources
 from unpoison.cli.display import screening_table, show
-from unpoison.cli.options import (
-    AsJson,
-    DefenseName,
-    EncoderName,
-    Learn,
-    Limit,
-    NLIName,
-    Output,
-    RowsFile,
-    SourcesFile,
-    option,
-)
+from unpoison.cli.options import option
 from unpoison.core.screenings import Screening
 from unpoison.defenses.base import Defense
 from unpoison.defenses.guard.checks import calibrate_threshold
@@ -64,18 +54,18 @@ class EngineChoice(StrEnum):
 
 
 def screen(
-    file: RowsFile,
-    defense: DefenseName = "guard",
-    encoder: EncoderName = None,
+    file: options.RowsFile,
+    defense: options.DefenseName = "guard",
+    encoder: options.EncoderName = None,
     generator: Annotated[
         str | None, option("--generator -g GENERATOR", "For defenses that ask a model; see 'unpoison ask --help'.")
     ] = None,
-    nli: NLIName = None,
-    sources: SourcesFile = None,
-    learn: Learn = False,
-    limit: Limit = None,
-    as_json: AsJson = False,
-    output: Output = None,
+    nli: options.NLIName = None,
+    sources: options.SourcesFile = None,
+    learn: options.Learn = False,
+    limit: options.Limit = None,
+    as_json: options.AsJson = False,
+    output: options.Output = None,
     workers: Annotated[int | None, option("N", "Screen N parts of the file concurrently.", min=1)] = None,
     engine: Annotated[
         EngineChoice, option("", "local: processes, or threads where models are asked over the network; ray: Ray Data.")

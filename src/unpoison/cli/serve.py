@@ -146,17 +146,11 @@ def serve(
         if generator is None:
             say(UNREAD)
     bounds = Bounds.of(limit or ())
-    make = partial(
-        make_app,
-        defense or ["guard"],
-        {"encoder": encoder, "generator": generator, "nli": nli, "sources": sources, "learn": learn},
-        audit_log=audit_log,
-        bounds=bounds,
-        keys=allowed,
-        hosts=tuple(allow_host or ((*LOOPBACK, "[::1]") if host in LOOPBACK else ())),
-        on_poison=None if on_poison is None else on_poison.value,
-        root_path=root_path,
-    )
+    models = {"encoder": encoder, "generator": generator, "nli": nli, "sources": sources, "learn": learn}
+    hosts = tuple(allow_host or (() if public else (*LOOPBACK, "[::1]")))
+    rest: dict[str, Any] = {"keys": allowed, "hosts": hosts, "on_poison": on_poison and on_poison.value}
+    specs = defense or ["guard"]
+    make = partial(make_app, specs, models, audit_log=audit_log, bounds=bounds, root_path=root_path, **rest)
     listening = listen(host, 0 if play and port == 8000 else port)
     if play:
         say(f"the playground is at {address(listening)}/ (Ctrl-C ends it)")
@@ -215,12 +209,9 @@ def _load_defenses(specs: Sequence[str], models: Mapping[str, Any], bounds: Boun
         raise OptionError("--learn writes into the history of --sources; give that file as well")
     store, loaders = os.environ.get(BELIEFS), {"encoder": load_encoder, "generator": load_generator, "nli": load_nli}
     given: dict[str, Any] = {name: models[name] and load(models[name]) for name, load in loaders.items()}
-    given |= {
-        "sources": Sources.of(models["sources"]),
-        "learn": models["learn"],
-        "beliefs": store and open_beliefs(store),
-        "limits": Limits(in_flight=bounds.in_flight, deadline=bounds.timeout, retries=bounds.retries),
-    }
+    given |= {"sources": Sources.of(models["sources"]), "learn": models["learn"]}
+    limits = Limits(in_flight=bounds.in_flight, deadline=bounds.timeout, retries=bounds.retries)
+    given |= {"beliefs": store and open_beliefs(store), "limits": limits}
     taken = {spec: registry.parameters(registry.find("defenses", registry.parse(spec)[0])) for spec in specs}
     for name in ("encoder", "nli", "sources"):
         if given[name] is not None and not any(name in arguments for arguments in taken.values()):
