@@ -14,15 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from agents import (
-    FunctionTool,
-    RunContextWrapper,
-    ToolGuardrailFunctionOutput,
-    ToolInputGuardrail,
-    ToolInputGuardrailData,
-    ToolOutputGuardrail,
-    ToolOutputGuardrailData,
-)  # fmt: skip
+import agents as sdk
 from pydantic_core import to_jsonable_python
 
 from unpoison.agents.arguments import Conversation, HistoryEvent, mode_of, refusal, replay, write_down
@@ -35,7 +27,7 @@ MAX_ASKED = 1_000
 """Calls that wait for an approval and are remembered."""
 
 
-def screening_guardrail(policy: Policy = None) -> ToolOutputGuardrail[Any]:
+def screening_guardrail(policy: Policy = None) -> sdk.ToolOutputGuardrail[Any]:
     """A guardrail for `function_tool(tool_output_guardrails=[...])` and for MCP servers, which take the same option.
 
     A tool that exists already takes it as its attribute `tool_output_guardrails`; hosted tools have none.
@@ -52,17 +44,17 @@ def screening_guardrail(policy: Policy = None) -> ToolOutputGuardrail[Any]:
     """
     screener = ToolScreener(policy)
 
-    async def screen(data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:
+    async def screen(data: sdk.ToolOutputGuardrailData) -> sdk.ToolGuardrailFunctionOutput:
         arguments = _arguments(data.context.tool_arguments)
         screened = await screener.ascreen(data.context.tool_name, data.output, arguments)
         if not screened.changed and not screened.line:
-            return ToolGuardrailFunctionOutput.allow(screened.to_dict())
-        return ToolGuardrailFunctionOutput.reject_content(_message(screened), screened.to_dict())
+            return sdk.ToolGuardrailFunctionOutput.allow(screened.to_dict())
+        return sdk.ToolGuardrailFunctionOutput.reject_content(_message(screened), screened.to_dict())
 
-    return ToolOutputGuardrail(screen, "unpoison")
+    return sdk.ToolOutputGuardrail(screen, "unpoison")
 
 
-def guard_calls(tools: Iterable[FunctionTool], policy: Policy = None, arguments: str = "log") -> None:
+def guard_calls(tools: Iterable[sdk.FunctionTool], policy: Policy = None, arguments: str = "log") -> None:
     """Check the targets of calls of these tools. Pass all of an agent's tools in one call: their results are compared.
 
     Sets `tool_input_guardrails`, `tool_output_guardrails` and `needs_approval` of each tool, and keeps what is there.
@@ -77,12 +69,11 @@ def guard_calls(tools: Iterable[FunctionTool], policy: Policy = None, arguments:
         OptionError, UnknownNameError: A setting that does not exist or is out of its range.
     """
     gate = _CallGate(ToolPolicy.of(policy), arguments)
+    before = sdk.ToolInputGuardrail[Any](gate.check, "unpoison")
+    after = sdk.ToolOutputGuardrail[Any](gate.record, "unpoison")
     for tool in tools:
-        tool.tool_input_guardrails = [*(tool.tool_input_guardrails or ()), ToolInputGuardrail(gate.check, "unpoison")]
-        tool.tool_output_guardrails = [
-            ToolOutputGuardrail(gate.record, "unpoison"),
-            *(tool.tool_output_guardrails or ()),
-        ]
+        tool.tool_input_guardrails = [*(tool.tool_input_guardrails or ()), before]
+        tool.tool_output_guardrails = [after, *(tool.tool_output_guardrails or ())]
         if gate.mode == "ask":
             tool.needs_approval = partial(gate.needs_approval, tool.name, tool.needs_approval)
 
@@ -95,7 +86,7 @@ class _CallGate:
         self._runs: dict[int, Conversation] = {}
         self._asked: dict[str, Conversation] = {}
 
-    def of_run(self, context: RunContextWrapper[Any], call: str = "") -> Conversation:
+    def of_run(self, context: sdk.RunContextWrapper[Any], call: str = "") -> Conversation:
         """The targets that a run named. A run resumed after an approval has new contexts, and is found by that call."""
         key = id(context.usage)
         if key not in self._runs:
@@ -109,7 +100,7 @@ class _CallGate:
         return self._runs[key]
 
     async def needs_approval(
-        self, name: str, own: Any, context: RunContextWrapper[Any], arguments: dict[str, Any], call: str
+        self, name: str, own: Any, context: sdk.RunContextWrapper[Any], arguments: dict[str, Any], call: str
     ) -> bool:
         """Whether the user is asked, by the gate or by the tool's own setting."""
         seen = self.of_run(context, call)
@@ -120,28 +111,28 @@ class _CallGate:
             return True
         return bool(await own(context, arguments, call) if callable(own) else own)
 
-    async def check(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+    async def check(self, data: sdk.ToolInputGuardrailData) -> sdk.ToolGuardrailFunctionOutput:
         """Before a call: allow it, or tell the model why not."""
         context, seen = data.context, self.of_run(data.context, data.context.tool_call_id)
         name, arguments = context.tool_name, _arguments(context.tool_arguments)
         found = await asyncio.to_thread(seen.foreign, name, arguments)
         if not found:
             seen.allow_call(name, arguments)
-            return ToolGuardrailFunctionOutput.allow()
+            return sdk.ToolGuardrailFunctionOutput.allow()
         approved = self.mode == "ask" and context.is_tool_approved(name, context.tool_call_id)
         outcome = "logged" if self.mode == "log" else "approved" if approved else "blocked"
         write_down(name, found, outcome)
         if outcome == "blocked":
-            return ToolGuardrailFunctionOutput.reject_content(refusal(name, found))
+            return sdk.ToolGuardrailFunctionOutput.reject_content(refusal(name, found))
         if approved:
             seen.allow_call(name, arguments, approved=True)
-        return ToolGuardrailFunctionOutput.allow()
+        return sdk.ToolGuardrailFunctionOutput.allow()
 
-    async def record(self, data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:
+    async def record(self, data: sdk.ToolOutputGuardrailData) -> sdk.ToolGuardrailFunctionOutput:
         """After a call: record the targets that its result names."""
         given = data.context.tool_name, data.output, _arguments(data.context.tool_arguments)
         await asyncio.to_thread(self.of_run(data.context).add_result, *given)
-        return ToolGuardrailFunctionOutput.allow()
+        return sdk.ToolGuardrailFunctionOutput.allow()
 
 
 def _events(items: Sequence[Any]) -> Iterator[HistoryEvent]:
@@ -166,13 +157,12 @@ def _message(screened: ScreenedResult) -> str:
         return str(value)
     if not isinstance(value, str):
         plain = to_jsonable_python(value, fallback=str)
-        value = plain["text"] if _is_text(plain) else json.dumps(plain, ensure_ascii=False)
+        match plain:
+            case {"type": "text", "text": str(value)}:  # the SDK's own form of a text
+                pass
+            case _:
+                value = json.dumps(plain, ensure_ascii=False)
     return f"{value}\n\n{screened.line}" if screened.line else value
-
-
-def _is_text(value: Any) -> bool:
-    """Whether it is the SDK's own form of a text."""
-    return isinstance(value, dict) and value.get("type") == "text" and isinstance(value.get("text"), str)
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -18,20 +18,9 @@ from unpoison.agents.leaves import UNREAD, Leaf, Path, Skip, TooMuchError, put_t
 from unpoison.agents.policy import ToolPolicy, ToolSettings
 from unpoison.core.codec import to_row
 from unpoison.core.reasons import PROMPT_INJECTION, Reason, quotable
-from unpoison.injections import STRONG, detect, detect_all, unjudged
+from unpoison.injections import STRONG, detect, detect_all, redaction, unjudged
 from unpoison.injections.detector import MAX_QUOTE_CHARS
 from unpoison.injections.reading import is_for_machines
-from unpoison.injections.redaction import (
-    MARK,
-    PART_CHARS,
-    RedactedPart,
-    RedactedText,
-    cut,
-    hidden_parts,
-    parts_of,
-    reading_of,
-    redact,
-)  # fmt: skip
 from unpoison.injections.signs import find_signs
 from unpoison.sources.trust import Level, trust
 from unpoison.text.alignment import Region
@@ -198,7 +187,7 @@ def _decide(
     fresh: ScreenedResult, leaves: Sequence[Leaf], removed: Sequence[Leaf], settings: ToolSettings
 ) -> ScreenedResult:
     """Apply the settings to the texts. A finding in a key or between binary data blocks the whole result."""
-    hidden = [[] if leaf.file else hidden_parts(leaf.text) for leaf in leaves]
+    hidden = [[] if leaf.file else redaction.hidden_parts(leaf.text) for leaf in leaves]
     found = _injected(leaves, settings.threshold)
     touched = sorted({i for i, parts in enumerate(hidden) if parts} | set(found))
     if not touched and not removed:
@@ -208,11 +197,12 @@ def _decide(
     for i in touched:
         text, own = leaves[i].text, found.get(i)
         if own is None:
-            new, parts = RedactedText(cut(text, [], hidden[i]), tuple(hidden[i]))
+            new, parts = redaction.RedactedText(redaction.cut(text, [], hidden[i]), tuple(hidden[i]))
         else:
-            new, parts = redact(text, settings.threshold, hidden[i])
+            new, parts = redaction.redact(text, settings.threshold, hidden[i])
             if own.whole or leaves[i].whole or len(parts) == len(hidden[i]):  # it has no place of its own
-                new, parts = RedactedText(MARK, (RedactedPart(0, len(text), own.probability, own.reason), *hidden[i]))
+                mark = redaction.RedactedPart(0, len(text), own.probability, own.reason)
+                new, parts = redaction.RedactedText(redaction.MARK, (mark, *hidden[i]))
         cuts += [ToolCut(leaves[i].path, part.start, part.end, part.reason, part.probability) for part in sorted(parts)]
         if new != text and settings.action != "flag":
             changes.append((leaves[i], file.written(new) if (file := leaves[i].file) else new))
@@ -243,12 +233,11 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
     """
     found: dict[int, _Found] = {}
     judged = [(i, leaf.text) for i, leaf in enumerate(leaves) if leaf.sentence or not leaf.key]
-    whole = canonical_lines([text for _, text in judged if len(text) <= PART_CHARS])
-    pieces = [
-        (i, piece)
-        for i, text in judged
-        for piece in ([text] if text in whole else (reading_of(text[start:end]) for start, end in parts_of(text)))
-    ]
+    whole = canonical_lines([text for _, text in judged if len(text) <= redaction.PART_CHARS])
+    pieces = list[tuple[int, str]]()
+    for i, text in judged:
+        spans = [] if text in whole else redaction.parts_of(text)
+        pieces += [(i, redaction.reading_of(text[start:end])) for start, end in spans] or [(i, text)]
     for group in _groups(pieces):
         for (i, _), detection in zip(group, detect_all([text for _, text in group]), strict=True):
             own = detection.probability

@@ -105,9 +105,7 @@ class Admission:
     """
 
     def __init__(self, *, body: int, hosts: Collection[str], keys: Keys | None) -> None:
-        self.body = body
-        self.hosts = frozenset(hosts)
-        self.keys = keys
+        self.body, self.hosts, self.keys = body, frozenset(hosts), keys
 
     def admit(self, scope: Scope, headers: Headers, record: LogRecord) -> None:
         """Admit a request, and note its key in the record.

@@ -63,13 +63,9 @@ def create_app(
         raise OptionError(f"defenses must map names to defenses, such as {{'guard': Guard()}}, got {clip(choices)}")
     limits, metrics = bounds or Bounds(), Metrics()
     admission = Admission(body=limits.body, hosts=hosts, keys=Keys.of(keys) if isinstance(keys, str) else keys)
-    service = ScreeningService(
-        choices=dict(choices),
-        bounds=limits,
-        metrics=metrics,
-        on_poison=None if on_poison is None else among("on_poison", on_poison, ("drop", "demote", "monitor")),
-        audit=audit,
-    )
+    if on_poison is not None:
+        among("on_poison", on_poison, ("drop", "demote", "monitor"))
+    service = ScreeningService(dict(choices), limits, metrics, on_poison, audit)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -42,10 +42,8 @@ class Slots:
     """
 
     def __init__(self, number: int, wait: float) -> None:
-        self._free = number
-        self._most_waiting = QUEUE * number
+        self._free, self._most_waiting, self._wait = number, QUEUE * number, wait
         self._waiting = RoundRobin[asyncio.Future[None]]()
-        self._wait = wait
 
     async def acquire(self, client: str = "") -> bool:
         """Take a slot for a client; False on a timeout. Call `release` afterwards."""
@@ -128,13 +126,8 @@ class RequestMiddleware:
         root: str = "",
         watched: Collection[str] = (),
     ) -> None:
-        self.app = app
-        self.bounds = bounds
-        self.metrics = metrics
-        self.admission = admission
-        self.root = root
-        self.watched = frozenset(watched)
-        self.held = Counter[str]()
+        self.app, self.bounds, self.metrics, self.admission = app, bounds, metrics, admission
+        self.root, self.watched, self.held = root, frozenset(watched), Counter[str]()
         self.slots = Slots(bounds.max_concurrency, bounds.wait)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -246,13 +239,9 @@ class _Body:
     """A request's body, received whole before the application reads it. Its size and that of all bodies is limited."""
 
     def __init__(self, receive: Receive, middleware: RequestMiddleware) -> None:
-        self._receive = receive
-        self._middleware = middleware
-        self._most = middleware.bounds.body
-        self._held = bytearray()
-        self._client, self._size = "", 0
-        self._read = False
-        self.gone = False
+        self._receive, self._middleware, self._most = receive, middleware, middleware.bounds.body
+        self._held, self._client, self._size = bytearray(), "", 0
+        self._read = self.gone = False
 
     async def cancel_when_gone(self, task: asyncio.Task[Any], reply: _Reply) -> None:
         """Cancel the work on a request whose client has closed the connection. The body must have been read."""
@@ -300,8 +289,7 @@ class _Reply:
     """Adds the common headers to a reply and records its status."""
 
     def __init__(self, send: Send, record: LogRecord) -> None:
-        self._send = send
-        self._record = record
+        self._send, self._record = send, record
         self.started = self.finished = False
 
     async def __call__(self, message: Message) -> None:

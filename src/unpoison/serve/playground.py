@@ -78,20 +78,10 @@ async def play(request: Request, body: PlayRequest, service: ServiceOfRequest) -
 def _show(found: Preview, defense: Defense, body: PlayRequest) -> str:
     screening, generator = found.screening, defense.models.generator
     standings = (defense.sources or Sources()).standings(screening.query, screening.passages)
-    evidence: dict[str, Any] = {
-        name: screening.evidence[name].tolist() if name in screening.evidence else None
-        for name in ("threshold", "probability")
-    }
-    return preview(
-        screening,
-        sources_of(standings),
-        answer=found.answer,
-        undefended=found.undefended,
-        status=STATUS,
-        trust=body.trust,
-        reads=generator is not None,
-        **evidence,
-    )
+    shown: dict[str, Any] = {"threshold": None, "probability": None}
+    shown |= {name: screening.evidence[name].tolist() for name in shown if name in screening.evidence}
+    shown |= {"answer": found.answer, "undefended": found.undefended, "reads": generator is not None}
+    return preview(screening, sources_of(standings), status=STATUS, trust=body.trust, **shown)
 
 
 def _is_free(defense: Defense) -> bool:

@@ -12,16 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from unpoison.errors import (
-    DeadlineError,
-    InputError,
-    ModelError,
-    OptionError,
-    StoreError,
-    UnknownNameError,
-    UnpoisonError,
-    clip,
-)
+from unpoison import errors
 from unpoison.utils.plain_text import plain
 
 __all__ = ["Json", "Refusal", "failure_reply", "install"]
@@ -34,11 +25,11 @@ class Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-STATUS: Mapping[type[UnpoisonError], int] = {
-    **dict.fromkeys((InputError, OptionError, UnknownNameError), 422),
-    StoreError: 503,
-    DeadlineError: 504,
-    ModelError: 502,
+STATUS: Mapping[type[errors.UnpoisonError], int] = {
+    **dict.fromkeys((errors.InputError, errors.OptionError, errors.UnknownNameError), 422),
+    errors.StoreError: 503,
+    errors.DeadlineError: 504,
+    errors.ModelError: 502,
 }
 """Status and type by error class; the first match is used."""
 
@@ -71,7 +62,7 @@ def install(app: FastAPI) -> None:
     """Register the error handlers."""
     app.add_exception_handler(RequestValidationError, _reject_malformed)
     app.add_exception_handler(AnyHTTPException, _refuse)
-    app.add_exception_handler(UnpoisonError, _ours)
+    app.add_exception_handler(errors.UnpoisonError, _ours)
 
 
 async def _ours(request: Request, error: Exception) -> Json:
@@ -113,7 +104,7 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "value_error":
         return str(problem["msg"]).removeprefix("Value error, ")
     scalar = value is None or isinstance(value, (str, int, float))
-    got = clip(value) if scalar else "an object" if isinstance(value, Mapping) else "a list"
+    got = errors.clip(value) if scalar else "an object" if isinstance(value, Mapping) else "a list"
     return f"{where} {str(problem['msg']).removeprefix('Input ')}, got {got}"
 
 

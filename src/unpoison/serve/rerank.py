@@ -120,15 +120,9 @@ async def rerank_v1(request: Request, body: DocumentsRequest, service: ServiceOf
             data = [{**row, "document": row["document"]["text"]} if "document" in row else row for row in rows]
             rest = {"usage": NO_USAGE, "unpoison": found.rest}
             return Json({"object": "list", "data": data, "model": found.model, **rest})
-        return Json(
-            {
-                "id": f"rerank-{request.state.record.id}",
-                "model": found.model,
-                "usage": NO_USAGE,
-                "results": found.results(with_documents=body.return_documents is not False),
-                "unpoison": found.rest,
-            }
-        )
+        head = {"id": f"rerank-{request.state.record.id}", "model": found.model, "usage": NO_USAGE}
+        results = found.results(with_documents=body.return_documents is not False)
+        return Json({**head, "results": results, "unpoison": found.rest})
 
     return await _rerank(request, body, service, reply)
 
@@ -140,14 +134,9 @@ async def rerank_v2(request: Request, body: DocumentsRequest, service: ServiceOf
         return await rerank_v1(request, body, service)
 
     def reply(found: _Found) -> Json:
-        return Json(
-            {
-                "id": request.state.record.id,
-                "results": found.results(with_documents=body.return_documents is True),
-                "meta": {"api_version": {"version": "2"}},
-                "unpoison": found.rest,
-            }
-        )
+        meta = {"api_version": {"version": "2"}}
+        results = found.results(with_documents=body.return_documents is True)
+        return Json({"id": request.state.record.id, "results": results, "meta": meta, "unpoison": found.rest})
 
     return await _rerank(request, body, service, reply)
 

@@ -62,21 +62,12 @@ async def answer(request: Request, body: AnswerRequest, service: ServiceOfReques
 @router.get("/v1/defenses")
 async def defenses(service: ServiceOfRequest) -> Json:
     """The configured defenses; the first is the default."""
-    return Json(
-        {
-            "version": __version__,
-            "defenses": [
-                {
-                    "name": name,
-                    "summary": defense.summary,
-                    "answers": defense.models.generator is not None,
-                    "guarantees": defense.certifies,
-                    "default": name == service.default,
-                }
-                for name, defense in service.choices.items()
-            ],
-        }
-    )
+    rows = [
+        {"name": name, "summary": defense.summary, "answers": defense.models.generator is not None}
+        | {"guarantees": defense.certifies, "default": name == service.default}
+        for name, defense in service.choices.items()
+    ]
+    return Json({"version": __version__, "defenses": rows})
 
 
 @router.get("/v1/models")
@@ -89,18 +80,10 @@ async def models(service: ServiceOfRequest) -> Json:
 @router.get("/info")
 async def info(service: ServiceOfRequest) -> Json:
     """The model info that clients of text-embeddings-inference (TEI) request: a reranker and its limits."""
-    bounds = service.bounds
-    return Json(
-        {
-            "model_id": service.default,
-            "model_type": {"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}},
-            "version": __version__,
-            "max_client_batch_size": bounds.passages,
-            "max_concurrent_requests": bounds.max_concurrency,
-            "max_input_length": bounds.characters,
-            "auto_truncate": True,
-        }
-    )
+    bounds, labels = service.bounds, {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
+    about = {"model_id": service.default, "model_type": {"reranker": labels}, "version": __version__}
+    sizes = {"max_client_batch_size": bounds.passages, "max_concurrent_requests": bounds.max_concurrency}
+    return Json({**about, **sizes, "max_input_length": bounds.characters, "auto_truncate": True})
 
 
 @router.get("/health", response_class=Response)

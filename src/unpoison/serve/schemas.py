@@ -7,23 +7,8 @@ from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    FiniteFloat,
-    GetJsonSchemaHandler,
-    JsonValue,
-    StrictBool,
-    StringConstraints,
-    Tag,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    model_validator,
-)
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, StrictBool
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -39,24 +24,24 @@ def _no_other_kind(value: Any) -> Any:
 
 
 Number = Annotated[FiniteFloat, Field(strict=True)]
-Whole = Annotated[int, BeforeValidator(_no_other_kind)]
+Whole = Annotated[int, pydantic.BeforeValidator(_no_other_kind)]
 """An integer; 1.0 is accepted, "1" and true are not."""
 
-Count = Annotated[int, Field(ge=0), BeforeValidator(_no_other_kind)]
+Count = Annotated[int, Field(ge=0), pydantic.BeforeValidator(_no_other_kind)]
 
 
 def _as_flag(value: Any) -> Any:
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
-Flag = Annotated[StrictBool, BeforeValidator(_as_flag, json_schema_input_type=bool | Literal["true", "false"])]
+Flag = Annotated[StrictBool, pydantic.BeforeValidator(_as_flag, json_schema_input_type=bool | Literal["true", "false"])]
 """A boolean; clients of rerankers may send it as text."""
 
 MAX_DIMENSIONS = 16_384
 """Maximum numbers of a vector."""
 
 
-def _as_array(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+def _as_array(value: Any, check: pydantic.ValidatorFunctionWrapHandler) -> Any:
     """Convert a vector to an array, which takes a quarter of the memory.
 
     Only an invalid vector is left to pydantic, which names the error but is slower and blocks other threads.
@@ -72,10 +57,11 @@ def _as_array(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
 Embedding = Annotated[
     list[Number],
     Field(fail_fast=True, max_length=MAX_DIMENSIONS, json_schema_extra={"minItems": 1}),
-    WrapValidator(_as_array),
+    pydantic.WrapValidator(_as_array),
 ]
 
-Name = Annotated[str, StringConstraints(max_length=512)]
+Name = Annotated[str, pydantic.StringConstraints(max_length=512)]
+Origin = Annotated[str, pydantic.StringConstraints(max_length=2_048)]
 
 MAX_RANK_FIELDS, MAX_TRUST = 100, 200
 """Maximum names in `rank_fields`, and origins in `trust`."""
@@ -134,8 +120,8 @@ def _form(value: object) -> str | None:
 
 
 PassageOrText = Annotated[
-    Annotated[str, Tag("<string>")] | Annotated[PassageIn, Tag("<object>")],
-    Discriminator(
+    Annotated[str, pydantic.Tag("<string>")] | Annotated[PassageIn, pydantic.Tag("<object>")],
+    pydantic.Discriminator(
         _form, custom_error_type="passage_type", custom_error_message="Input should be a text, or an object with 'text'"
     ),
 ]
@@ -150,17 +136,17 @@ class ScreenRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": VASA, "passages": PASSAGES}]})
 
-    query: str = Field(validation_alias=AliasChoices("query", "question"), description="Or `question`.")
+    query: str = Field(validation_alias=pydantic.AliasChoices("query", "question"), description="Or `question`.")
     passages: Passages = Field(description="In retrieval order.")
     defense: Name | None = Field(None, description="A name from /v1/defenses; the first of them by default.")
     embedding: Embedding | None = Field(
         None,
-        validation_alias=AliasChoices("embedding", "query_embedding"),
+        validation_alias=pydantic.AliasChoices("embedding", "query_embedding"),
         description="The question's vector, by the encoder of the passages' vectors. Or `query_embedding`.",
     )
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: pydantic.GetJsonSchemaHandler) -> JsonSchemaValue:
         """Add the aliases to the schema."""
         schema = handler(core)
         own = handler.resolve_ref_schema(schema)
@@ -185,10 +171,8 @@ class AnswerRequest(ScreenRequest):
 class PlayRequest(ScreenRequest):
     """A request of the playground: a screening, with trust in sources set on the page."""
 
-    trust: dict[Annotated[str, StringConstraints(max_length=2_048)], Literal["trusted", "known", "open", "blocked"]] = (
-        Field(
-            {}, max_length=MAX_TRUST, description="In which list each origin stands, before the service's own policy."
-        )
+    trust: dict[Origin, Literal["trusted", "known", "open", "blocked"]] = Field(
+        {}, max_length=MAX_TRUST, description="In which list each origin stands, before the service's own policy."
     )
 
 
@@ -197,7 +181,7 @@ class RerankRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _as_spelled(cls, value: Any) -> Any:
         """Refuse a field in another spelling, such as topN: the client believes that it has an effect."""

@@ -36,6 +36,7 @@ log = logging.getLogger("unpoison.service")
 
 OnPoison = Literal["drop", "demote", "monitor"]
 T = TypeVar("T")
+Sent = Iterable[str | PassageIn]
 
 
 class Preview(NamedTuple):
@@ -92,9 +93,7 @@ class ScreeningService:
         """Run a computation on a request, on a thread if its body is long."""
         return await self.work.aside(request.state.size, work)
 
-    async def screen(
-        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
-    ) -> Screening:
+    async def screen(self, request: Request, defense: Defense, query: Query, passages: Sent) -> Screening:
         """Validate, screen, count, and log. Of a passage longer than the limit, the beginning is judged."""
         screening, calls = await self._run_defense(request, defense, query, passages)
         self._count(request, screening, calls)
@@ -102,7 +101,7 @@ class ScreeningService:
         return screening
 
     async def _run_defense(
-        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
+        self, request: Request, defense: Defense, query: Query, passages: Sent
     ) -> tuple[Screening, tuple[Call, ...]]:
         read, shown = await self._read(request, query, passages)
         found, calls = await self.work.screen(defense, query, shown)
@@ -110,9 +109,7 @@ class ScreeningService:
         await defense.shell.aremember(screening)
         return screening, calls
 
-    async def rerank(
-        self, request: Request, defense: Defense, query: Query, documents: Sequence[str | PassageIn]
-    ) -> Screening | None:
+    async def rerank(self, request: Request, defense: Defense, query: Query, documents: Sent) -> Screening | None:
         """`screen`; in monitor mode every failure of the service returns None, so that no traffic breaks.
 
         The audit log records the action taken on dropped documents.
@@ -130,15 +127,13 @@ class ScreeningService:
         self.metrics.unscreened.labels(record.unscreened).inc()
         return None
 
-    async def answer(
-        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
-    ) -> Answer:
+    async def answer(self, request: Request, defense: Defense, query: Query, passages: Sent) -> Answer:
         """Validate, answer, and count, as `screen`."""
         read, shown = await self._read(request, query, passages)
         return await self._record_answer(request, await defense.aanswer(query, shown), read)
 
     async def preview(
-        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn], *, answers: bool
+        self, request: Request, defense: Defense, query: Query, passages: Sent, *, answers: bool
     ) -> Preview:
         """Screen, or answer with and without the defense, for the playground.
 
@@ -158,9 +153,7 @@ class ScreeningService:
         self._log(request, preview.screening, calls)
         return preview
 
-    async def stream(
-        self, request: Request, defense: Defense, query: Query, passages: Iterable[str | PassageIn]
-    ) -> AsyncIterator[Event]:
+    async def stream(self, request: Request, defense: Defense, query: Query, passages: Sent) -> AsyncIterator[Event]:
         """`answer` as a stream of events."""
         read, shown = await self._read(request, query, passages)
         async with aclosing(cast(Any, defense.aanswer_stream(query, shown))) as stream:
@@ -200,7 +193,7 @@ class ScreeningService:
             log.error("audit log not written", extra={"fields": fields})
 
     async def _read(
-        self, request: Request, query: Query, passages: Iterable[str | PassageIn]
+        self, request: Request, query: Query, passages: Sent
     ) -> tuple[tuple[Passage, ...], tuple[Passage, ...]]:
         """The passages of a request, whole and cut to the limit for screening."""
 

@@ -13,15 +13,8 @@ from datetime import UTC, datetime
 from platform import python_version
 from typing import Any
 
-from prometheus_client import (
-    CONTENT_TYPE_LATEST,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    generate_latest,
-)
+import prometheus_client as prometheus
+from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from unpoison import __version__
@@ -39,18 +32,20 @@ class Metrics:
     """Counters of one application, in a separate registry."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
+        self.registry = registry = prometheus.CollectorRegistry()
 
-        def counter(name: str, help: str, *labels: str) -> Counter:
-            return Counter(f"unpoison_{name}", help, labels, registry=registry)
+        def counter(name: str, help: str, *labels: str) -> prometheus.Counter:
+            return prometheus.Counter(f"unpoison_{name}", help, labels, registry=registry)
 
-        build = Gauge("unpoison_build_info", "1; the labels say what runs.", ("version", "python"), registry=registry,
-                      multiprocess_mode="max")  # fmt: skip
+        build = prometheus.Gauge(
+            "unpoison_build_info", "1; the labels say what runs.", ("version", "python"), registry=registry,
+            multiprocess_mode="max",
+        )  # fmt: skip
         build.labels(__version__, python_version()).set(1)
-        self.seconds = Histogram(
+        self.seconds = prometheus.Histogram(
             "unpoison_request_seconds", "Time to reply.", ("route",), buckets=SECONDS, registry=registry
         )
-        self.in_flight = Gauge(
+        self.in_flight = prometheus.Gauge(
             "unpoison_in_flight", "Requests that are worked on.", registry=registry, multiprocess_mode="livesum"
         )
         self.requests = counter("requests", "Requests.", "route", "status")
@@ -64,7 +59,7 @@ class Metrics:
         self.keyed = counter("key_requests", "Requests by key.", "key", "status")
         self.several = "PROMETHEUS_MULTIPROC_DIR" in os.environ
         if not self.several:
-            ProcessCollector(registry=registry)
+            prometheus.ProcessCollector(registry=registry)
 
     def count_reply(self, route: str, status: int, seconds: float, key: str | None = None) -> None:
         if key is not None:
@@ -88,10 +83,10 @@ class Metrics:
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus, summed over the worker processes."""
         if not self.several:
-            return generate_latest(self.registry)
-        registry = CollectorRegistry()
+            return prometheus.generate_latest(self.registry)
+        registry = prometheus.CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+        return prometheus.generate_latest(registry)
 
 
 log = logging.getLogger("unpoison.service")
