@@ -18,7 +18,7 @@ import pytest
 
 from servers import serving, statistics, vector
 from unpoison.errors import ModelError, OptionError
-from unpoison.models import remote, responses
+from unpoison.models import responses
 from unpoison.models.openai import OpenAIEncoder, OpenAIGenerator
 from unpoison.models.prompts import answer_prompt
 from unpoison.models.protocols import AsyncGenerator, Encoder, Models
@@ -104,8 +104,7 @@ def test_a_reply_of_a_megabyte_is_cut_and_says_so(url: str) -> None:
 
 
 def test_a_reply_is_read_to_a_bound(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (remote, responses):
-        monkeypatch.setattr(module, "MAX_REPLY_BYTES", 100_000)
+    monkeypatch.setattr(responses, "MAX_REPLY_BYTES", 100_000)
     assert "100,000 bytes that are read" in str(failure(url, "long"))
 
 

@@ -29,6 +29,7 @@ class AnswerSpan:
 
 
 _MONTHS = word_list("months")
+_VERBS = word_set("may march")
 _WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
 _CONNECTORS = word_set("of de la le van von der den del di da bin al")
 _LOCATIVES = word_set("in at from near to on of within outside inside across around")
@@ -41,13 +42,15 @@ def spans(sentence: Sentence, question: ParsedQuestion) -> list[AnswerSpan]:
 
     The fit falls with the number of repeated question words, except the noun that is asked for ("Kent County").
     """
-    if question.kind in ("date", "number"):
-        fitting = list(_dates(sentence) if question.kind == "date" else _numbers(sentence, question.head))
-    else:
-        fitting = [
-            *_names(sentence, question.kind),
-            *(_chunks(sentence, question) if question.kind != "person" else ()),
-        ]
+    match question.kind:
+        case "date":
+            fitting = list(_dates(sentence))
+        case "number":
+            fitting = list(_numbers(sentence, question.head))
+        case "person":
+            fitting = list(_names(sentence, "person"))
+        case kind:
+            fitting = [*_names(sentence, kind), *_chunks(sentence, question)]
     in_question = STOP_WORDS.union(question.stems)
     kept = []
     for span in fitting:
@@ -66,10 +69,7 @@ def _dates(sentence: Sentence) -> Iterator[AnswerSpan]:
             yield _placed(sentence, value.whole or (value.start, value.end), 1.0)
         elif value.unit == "century" or (value.kind == "date" and value.key[0] is not None):
             yield _placed(sentence, (value.start, value.end), 1.0)
-        elif value.kind in ("date", "weekday") and sentence.text[value.start : value.end].lower() not in (
-            "may",
-            "march",
-        ):
+        elif value.kind in ("date", "weekday") and sentence.text[value.start : value.end].lower() not in _VERBS:
             yield _placed(sentence, (value.start, value.end), 0.9 if value.kind == "date" else 0.5)
 
 

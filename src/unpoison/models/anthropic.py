@@ -13,7 +13,6 @@ from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client
 from unpoison.models.responses import make_reply
 from unpoison.utils.extras import require
-from unpoison.utils.plain_text import encodable
 
 __all__ = ["AnthropicGenerator"]
 
@@ -59,29 +58,17 @@ class AnthropicGenerator(RemoteGenerator):
         self.name = model_name(f"anthropic:{model}{at_server(server, client)}", given, temperature=0.0)
         self._model, self._max_tokens = model, max_tokens
         # The SDK no longer has the parameter, the API does.
-        self._extra = {} if temperature is None else {"extra_body": {"temperature": temperature}}
+        self._options = {} if temperature is None else {"extra_body": {"temperature": temperature}}
         options = {name: value for name, value in (("api_key", api_key), ("base_url", server)) if value is not None}
-        self._connection = Connection(
-            model,
-            sdk,
-            (sdk.Anthropic, sdk.AsyncAnthropic),
-            client,
-            options,
-            key="ANTHROPIC_API_KEY",
-            hint="a model that refuses temperature needs temperature=None; if too long, send fewer passages",
-        )
+        classes = (sdk.Anthropic, sdk.AsyncAnthropic)
+        hint = "a model that refuses temperature needs temperature=None; if too long, send fewer passages"
+        self._connection = Connection(model, sdk, classes, client, options, key="ANTHROPIC_API_KEY", hint=hint)
 
     def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
-        messages = [{**message, "content": encodable(message["content"])} for message in prompt.messages()]
-        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
-        return {
-            "model": self._model,
-            "system": system,
-            "messages": [message for message in messages if message["role"] != "system"],
-            "max_tokens": self._max_tokens or prompt.max_tokens,
-            **self._extra,
-            **({} if timeout is None else {"timeout": timeout}),
-        }
+        request = super()._request(prompt, timeout)
+        system = "\n\n".join(one["content"] for one in request["messages"] if one["role"] == "system")
+        messages = [one for one in request["messages"] if one["role"] != "system"]
+        return {**request, "system": system, "messages": messages}
 
     def _send(self, client: Any, request: dict[str, Any]) -> Any:
         return client.messages.create(**request)

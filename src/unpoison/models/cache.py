@@ -21,16 +21,8 @@ from numpy.typing import NDArray
 
 from unpoison.core.answers import Reply
 from unpoison.errors import InputError, OptionError, StoreError, clip
+from unpoison.models import protocols
 from unpoison.models.prompts import Prompt
-from unpoison.models.protocols import (
-    AsyncGenerator,
-    BatchGenerator,
-    Encoder,
-    Generator,
-    StreamingGenerator,
-    TokenByToken,
-    TwoTowers,
-)
 from unpoison.utils.checks import at_least
 from unpoison.utils.lru_cache import LRUCache
 from unpoison.utils.processes import Remade
@@ -59,7 +51,7 @@ class CachedEncoder(Remade):
 
     encode_queries: Callable[[Sequence[str]], NDArray[np.float32]]
 
-    def __init__(self, encoder: Encoder, *, path: str | Path | None = None, limit: int = 100_000) -> None:
+    def __init__(self, encoder: protocols.Encoder, *, path: str | Path | None = None, limit: int = 100_000) -> None:
         if getattr(encoder, "per_set", False):
             raise OptionError(
                 f"the vectors of the encoder {clip(encoder.name)} depend on the other texts of a call and cannot be "
@@ -71,7 +63,7 @@ class CachedEncoder(Remade):
         self.similarity = getattr(encoder, "similarity", "cosine")
         self._encoder = encoder
         self._store = _store("vectors", path, limit)
-        if isinstance(encoder, TwoTowers):  # on the instance, so that the cache has two towers only if the encoder has
+        if isinstance(encoder, protocols.TwoTowers):  # on the instance, so that the cache has two towers if it has
             self.encode_queries = self._encode_queries
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
@@ -139,21 +131,21 @@ class CachedGenerator(Remade):
     astream: Callable[..., AsyncIterator[str | Reply]]
     generate_batch: Callable[..., list[Reply]]
 
-    def __init__(self, generator: Generator, *, path: str | Path | None = None, limit: int = 10_000) -> None:
+    def __init__(self, generator: protocols.Generator, *, path: str | Path | None = None, limit: int = 10_000) -> None:
         self.name = generator.name
         self._generator: Any = generator
         self._store = _store("replies", path, limit)
         # On the instance, so that isinstance(..., AsyncGenerator) is the same for the cache and the wrapped generator.
-        if isinstance(generator, AsyncGenerator):
+        if isinstance(generator, protocols.AsyncGenerator):
             self.agenerate = self._agenerate
-        if isinstance(generator, StreamingGenerator):
+        if isinstance(generator, protocols.StreamingGenerator):
             self.astream = self._astream
-        if isinstance(generator, BatchGenerator):
+        if isinstance(generator, protocols.BatchGenerator):
             self.generate_batch = self._generate_batch
             self.isolated = bool(getattr(generator, "isolated", False))
         if hasattr(generator, "read") and hasattr(generator, "relations"):  # a reader, which has its own cache
             self.read, self.relations = generator.read, generator.relations
-        if isinstance(generator, TokenByToken):  # distributions are too large to cache
+        if isinstance(generator, protocols.TokenByToken):  # distributions are too large to cache
             self.ends, self.tokens, self.text = generator.ends, generator.tokens, generator.text
             self.next_token = generator.next_token
             if hasattr(generator, "token_id"):

@@ -47,9 +47,7 @@ def checkpoint_errors(name: str) -> Iterator[None]:
         yield
     except UnpoisonError:
         raise
-    except (
-        Exception
-    ) as error:  # the libraries raise OSError, ValueError, KeyError, SafetensorError, ... for a bad folder
+    except Exception as error:  # for a bad folder: OSError, ValueError, KeyError, SafetensorError, ...
         reason = " ".join(str(error).split())
         raise ModelError(
             f"cannot load the checkpoint {clip(name, 200)} ({type(error).__name__}: {clip(reason, 200)}); "

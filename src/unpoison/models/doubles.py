@@ -129,12 +129,9 @@ class ScriptedGenerator:
         *,
         seconds: float = 0.0,
     ) -> None:
-        self.name = "scripted"
-        self.seconds = seconds
+        self.name, self.seconds, self._replies = "scripted", seconds, replies
         self.prompts: list[Prompt] = []
-        self.most_in_flight = 0
-        self._replies = replies
-        self._in_flight = 0
+        self.most_in_flight = self._in_flight = 0
         self._lock = CopyableLock()
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:

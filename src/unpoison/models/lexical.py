@@ -238,16 +238,14 @@ class _Statement:
 def _statement(text: str) -> _Statement:
     framed = _QUESTION_AND_ANSWER.fullmatch(text)
     if framed is None:
-        content, numbers, names, negated = _content(text)
-        return _Statement(None, content, numbers, names, negated)
-    question = _content(framed[1])[0]
-    content, numbers, names, negated = _content(framed[2])
+        return _bare(text)
+    question, own = _bare(framed[1]).content, _bare(framed[2])
     # An answer that only repeats words of the question ("Is it Paris or Lyon?") is used whole.
-    fresh = content - question or content
-    return _Statement(question, fresh, numbers & fresh, names & fresh, negated)
+    fresh = own.content - question or own.content
+    return _Statement(question, fresh, own.numbers & fresh, own.names & fresh, own.negated)
 
 
-def _content(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str], bool]:
+def _bare(text: str) -> _Statement:
     stem = Stemmer.Stemmer("english", 0).stemWord
     folded = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     content, numbers, names = set[str](), set[str](), set[str]()
@@ -269,7 +267,7 @@ def _content(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str],
             if not starts and piece[0].isupper():
                 names.add(stemmed)
         starts = False
-    return frozenset(content), frozenset(numbers), frozenset(names), negated
+    return _Statement(None, frozenset(content), frozenset(numbers), frozenset(names), negated)
 
 
 def _judge_pair(premise: _Statement, hypothesis: _Statement) -> tuple[float, float, float]:

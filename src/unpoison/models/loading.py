@@ -238,12 +238,8 @@ def answer_judge(nli: NLIModel | str | None, generator: Generator | str | None) 
 
 def can_write(generator: Generator | str) -> bool:
     """Whether a generator, or the one of this name, writes its own texts; readers only copy."""
-    return _kind(generator if isinstance(generator, str) else generator.name) not in (
-        *READERS,
-        "extractive",
-        "qa",
-        "fid",
-    )
+    name = generator if isinstance(generator, str) else generator.name
+    return _kind(name) not in (*READERS, "extractive", "qa", "fid")
 
 
 def _kind(name: str) -> str:

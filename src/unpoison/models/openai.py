@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
 from unpoison.models.checkpoints import NamedModel, model_name
-from unpoison.models.prompts import Prompt
 from unpoison.models.remote import Connection, RemoteGenerator, StreamPiece, at_server, check_client
 from unpoison.models.responses import make_reply
 from unpoison.utils.checks import MAX_SECONDS, among, at_least, within
@@ -70,19 +69,10 @@ class OpenAIGenerator(RemoteGenerator):
         }
         server = base_url or os.environ.get("OPENAI_BASE_URL")
         self.name = model_name(f"openai:{model}{at_server(server, client)}", given, temperature=0.0)
-        self._model, self._max_tokens, self._max_tokens_field = model, max_tokens, max_tokens_field
+        self._model, self._max_tokens, self._limit = model, max_tokens, max_tokens_field
         optional = {"temperature": temperature, "seed": seed, "extra_body": dict(extra_body) if extra_body else None}
         self._options = {name: value for name, value in optional.items() if value is not None}
         self._connection = _connection(model, server, api_key, client, _HINT)
-
-    def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
-        return {
-            "model": self._model,
-            "messages": [{**message, "content": encodable(message["content"])} for message in prompt.messages()],
-            self._max_tokens_field: self._max_tokens or prompt.max_tokens,
-            **self._options,
-            **({} if timeout is None else {"timeout": timeout}),
-        }
 
     def _send(self, client: Any, request: dict[str, Any]) -> Any:
         return client.chat.completions.create(**request)

@@ -16,17 +16,9 @@ from weakref import finalize
 
 from unpoison.core.answers import Reply
 from unpoison.errors import ModelError, OptionError, clip
+from unpoison.models import responses
 from unpoison.models.checkpoints import NamedModel
 from unpoison.models.prompts import Prompt
-from unpoison.models.responses import (
-    MAX_REPLY_BYTES,
-    MAX_REPLY_CHARS,
-    TooLongError,
-    bound,
-    bound_async,
-    make_reply,
-    retry_after,
-)
 from unpoison.utils.checks import at_least, on_this_machine, web_address
 from unpoison.utils.plain_text import encodable
 from unpoison.utils.threads import on_thread
@@ -80,13 +72,15 @@ class Connection:
         self._given_async = isinstance(client, classes[1])
         self._make_async: Callable[[], Any] = lambda: classes[1](
             max_retries=0,
-            http_client=sdk.DefaultAsyncHttpxClient(**http, event_hooks={"response": [bound_async]}),
+            http_client=sdk.DefaultAsyncHttpxClient(**http, event_hooks={"response": [responses.bound_async]}),
             **options,
         )
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[None, None]]] = {}
         try:
             self._client = self._given or classes[0](
-                max_retries=0, http_client=sdk.DefaultHttpxClient(**http, event_hooks={"response": [bound]}), **options
+                max_retries=0,
+                http_client=sdk.DefaultHttpxClient(**http, event_hooks={"response": [responses.bound]}),
+                **options,
             )
         except Exception as error:  # the SDKs check little but the key here, each with a class of its own
             raise OptionError(f"cannot make a client for {clip(model)}: {error}; set {key} or pass api_key") from None
@@ -145,17 +139,17 @@ class Connection:
                 async for part in response:
                     checked = self._parse_response(part, read)
                     finish, tokens = checked.finish or finish, {**tokens, **checked.tokens}
-                    if piece := encodable(checked.text)[: MAX_REPLY_CHARS - len(text)]:
+                    if piece := encodable(checked.text)[: responses.MAX_REPLY_CHARS - len(text)]:
                         text += piece
                         yield piece
-                    if len(text) >= MAX_REPLY_CHARS:
+                    if len(text) >= responses.MAX_REPLY_CHARS:
                         finish = "length"
                         break
             finally:
                 await response.close()
         if not finish:
             raise ModelError(f"{clip(self._model)} broke off in its reply", retryable=True)
-        yield make_reply(text, finishes.get(finish, finish), tokens.get("prompt"), tokens.get("completion"))
+        yield responses.make_reply(text, finishes.get(finish, finish), tokens.get("prompt"), tokens.get("completion"))
 
     async def _client_of_loop(self) -> Any:
         """One client for each event loop, because connections cannot be shared between loops."""
@@ -186,8 +180,8 @@ class Connection:
 
     def _length_error(self) -> ModelError:
         return ModelError(
-            f"the server of {clip(self._model)} at {self._address()} sent more than the {MAX_REPLY_BYTES:,} bytes that "
-            "are read; check base_url, or send fewer texts at a time"
+            f"the server of {clip(self._model)} at {self._address()} sent more than the {responses.MAX_REPLY_BYTES:,} "
+            "bytes that are read; check base_url, or send fewer texts at a time"
         )
 
     @contextmanager
@@ -202,12 +196,12 @@ class Connection:
         except self._sdk.APIConnectionError as error:
             if isinstance(error.__cause__, TimeoutError):
                 raise ModelError(f"{clip(self._model)} did not reply in time", retryable=True) from None
-            if isinstance(error.__cause__, TooLongError):
+            if isinstance(error.__cause__, responses.TooLongError):
                 raise self._length_error() from None
             raise ModelError(
                 f"the connection to {self._address()} failed; check base_url and the network", retryable=True
             ) from None
-        except TooLongError:
+        except responses.TooLongError:
             raise self._length_error() from None
         except (TypeError, UnicodeEncodeError) as error:  # a header holds ASCII
             if isinstance(error, TypeError) and "authentication" not in str(error):
@@ -233,7 +227,7 @@ class Connection:
         if status == 429 and getattr(error, "code", None) == "insufficient_quota":
             return ModelError(f"the account of {model} has no quota left (429); add credit or use another key")
         if status in (408, 409, 429) or status >= 500:
-            wait = retry_after(error.response.headers.get("retry-after"))
+            wait = responses.retry_after(error.response.headers.get("retry-after"))
             return ModelError(f"the server of {model} cannot reply ({status}){words}", retryable=True, retry_after=wait)
         hint = f"; {self._hint}" if self._hint else ""
         return ModelError(f"the server refused the request to {model} ({status}){words}{hint}")
@@ -305,6 +299,10 @@ class RemoteGenerator(NamedModel, ABC):
     """Maps the server's finish reasons to those of `Reply.finish`."""
 
     _connection: Connection
+    _model: str
+    _max_tokens: int | None
+    _limit: str = "max_tokens"
+    _options: Mapping[str, Any]
 
     def generate(self, prompt: Prompt, /, *, timeout: float | None = None) -> Reply:
         """The model's reply, truncated at 65,536 characters.
@@ -340,9 +338,12 @@ class RemoteGenerator(NamedModel, ABC):
             async for piece in pieces:
                 yield piece
 
-    @abstractmethod
     def _request(self, prompt: Prompt, timeout: float | None) -> dict[str, Any]:
         """The arguments of the SDK's call."""
+        messages = [{**message, "content": encodable(message["content"])} for message in prompt.messages()]
+        timed = {} if timeout is None else {"timeout": timeout}
+        most = self._max_tokens or prompt.max_tokens
+        return {"model": self._model, "messages": messages, self._limit: most, **self._options, **timed}
 
     @abstractmethod
     def _send(self, client: Any, request: dict[str, Any]) -> Any:

@@ -78,14 +78,10 @@ class SentenceTransformerEncoder(NamedModel):
     def _vectors(self, tower: Any, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, 1), np.float32)
+        clean, unit = [encodable(text) for text in texts], self.similarity == "cosine"
+        options = {"batch_size": self.batch_size, "show_progress_bar": False, "convert_to_numpy": True}
         with self._lock:
-            vectors = tower.encode(
-                [encodable(text) for text in texts],
-                batch_size=self.batch_size,
-                show_progress_bar=False,
-                convert_to_numpy=True,
-                normalize_embeddings=self.similarity == "cosine",
-            )
+            vectors = tower.encode(clean, normalize_embeddings=unit, **options)
         rows = np.asarray(vectors, np.float32)
         if not np.isfinite(rows).all():
             raise ModelError(f"{self.name} returned a non-finite vector; load it in float32 or use another model")

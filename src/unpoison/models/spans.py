@@ -185,7 +185,7 @@ class WindowCutter:
 
     def windows(self, pairs: Sequence[tuple[str, str]]) -> list[list[TokenWindow]]:
         """The windows of each (question, passage), in order; at least one. Offsets refer to the passage."""
-        clean = [(self._question(encodable(question)), encodable(passage)) for question, passage in pairs]
+        clean = [(self._first(encodable(question), self._longest), encodable(passage)) for question, passage in pairs]
         return [
             [_window(part, passage) for part in (whole, *whole.overflowing)]
             for whole, (_, passage) in zip(self._encode_pairs(clean), clean, strict=True)
@@ -207,9 +207,6 @@ class WindowCutter:
                 f"{self._name} cannot cut a text into tokens ({clip(str(error), 120)}); leave the text out"
             ) from error
         return encodings
-
-    def _question(self, text: str) -> str:
-        return self._first(text, self._longest)
 
     def _first(self, text: str, most: int) -> str:
         """The first tokens of a text, as text; only the first 40 characters per token are tokenised."""

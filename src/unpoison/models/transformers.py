@@ -247,17 +247,11 @@ class TransformersGenerator(NamedModel):
                 self._require_room(max(map(sum, mask)), 0)
             if not prompts:
                 return np.zeros((0, self._model.config.get_text_config().vocab_size), np.float32)
-            attention_mask = torch.tensor(mask, device=self._model.device)
-            positions = (attention_mask.cumsum(1) - 1).clamp(min=0)[:, -len(fresh[0]) :]
+            ids, held = (torch.tensor(rows, device=self._model.device) for rows in (fresh, mask))
+            places = (held.cumsum(1) - 1).clamp(min=0)[:, -len(fresh[0]) :]
+            options = {"use_cache": True, self._memory: read, **({"logits_to_keep": 1} if self._last_only else {})}
             with torch.inference_mode():
-                output = self._model(
-                    input_ids=torch.tensor(fresh, device=self._model.device),
-                    attention_mask=attention_mask,
-                    position_ids=positions,
-                    use_cache=True,
-                    **{self._memory: read},
-                    **({"logits_to_keep": 1} if self._last_only else {}),
-                )
+                output = self._model(input_ids=ids, attention_mask=held, position_ids=places, **options)
                 values = torch.log_softmax(output.logits[:, -1].float(), -1).cpu().numpy()
             if np.isnan(values).any():
                 raise ModelError(f"{self.name} returned a probability of nan; load it with dtype='float32'")
