@@ -25,9 +25,7 @@ from unpoison.text.value_reader import read_values
 from unpoison.text.values import compare_all, without_limit
 from unpoison.utils.assets import read_data
 
-__all__ = [
-    "MAX_ANSWER_CHARS", "ParsedAnswer", "denies", "denying", "form", "read_answer",
-]  # fmt: skip
+__all__ = ["MAX_ANSWER_CHARS", "ParsedAnswer", "denies", "denying", "form", "read_answer"]
 
 MAX_ANSWER_CHARS = 400
 """Maximum characters of an answer that are read."""
@@ -109,13 +107,9 @@ def read_answer(text: str, expected: ParsedQuestion) -> ParsedAnswer:
     denied = stems(tokens(fold_text(plain[contrast.end() :]))) if head and contrast else frozenset[str]()
     said = head or plain
     kind = wanted(expected.text).kind
-    reading = read_values(
-        said,
-        asked="date" if expected.kind == "date" else kind,
-        years="number" not in (kind, expected.kind),
-        alone=True,
-        dots=has_decimal_comma(expected.text) or has_decimal_comma(text),
-    )
+    asked, years = "date" if expected.kind == "date" else kind, "number" not in (kind, expected.kind)
+    dots = has_decimal_comma(expected.text) or has_decimal_comma(text)
+    reading = read_values(said, asked=asked, years=years, alone=True, dots=dots)
     values = _distinct(without_limit(reading.values, expected.text), said)
     answer_tokens = tokens(fold_text(said))
     rest = tokens(fold_text(_without(said, reading.taken))) if values else answer_tokens

@@ -173,10 +173,8 @@ def affirms(words: Sequence[str], question: ParsedQuestion) -> bool:
     """
     language, words = asked_language(question.text) or other_language(" ".join(words)), [*map(fold, words)]
     denied = any(denies(word, language) for word in words if word not in _LACKING)
-    asked, said = (
-        {"rule": {"allowed"}} | _sides([piece.text for piece in pieces(fold(question.text))])[0],
-        _sides(words)[0],
-    )
+    asked = {"rule": {"allowed"}} | _sides([piece.text for piece in pieces(fold(question.text))])[0]
+    said, _ = _sides(words)
     turned = (asked[name].isdisjoint(said[name]) for name in asked.keys() & said.keys())
     return denied == any(turned)
 

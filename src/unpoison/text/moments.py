@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 from unpoison.text.languages import phrases, word_value
 from unpoison.text.questions import Kind
 from unpoison.text.tokens import word_set
-from unpoison.text.units import CURRENCIES, Qualifier, Quantity, Units, to_count, unit_name
+from unpoison.text.units import CURRENCIES, MONEY, Qualifier, Quantity, Units, to_count, unit_name
 
-__all__ = ["HALVES", "Moments", "Value"]
+__all__ = ["HALVES", "Moments", "Value", "kind_of"]
 
 
 class Value(NamedTuple):
@@ -45,6 +45,13 @@ class Value(NamedTuple):
         """The value, whose whole contains this region."""
         first, last = self.whole or (self.start, self.end)
         return self._replace(whole=(min(first, start), max(last, end)))
+
+
+def kind_of(key: Quantity) -> Kind:
+    """The kind of a value with this quantity."""
+    if key.kind in MONEY or key.unit[-1:] in CURRENCIES:  # a$ too
+        return "money"
+    return "duration" if key.kind == "time" else "share" if key.kind == "share" else "number"
 
 
 _OF = word_set("of de del of, . , den er º ° o st nd rd th te")

@@ -7,12 +7,11 @@ from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 from unpoison.text.languages import fold, phrases, pieces, table, word_value
-from unpoison.text.questions import Kind
 from unpoison.text.tokens import word_list, word_set
 
 __all__ = [
-    "CURRENCIES", "JOINING", "MEASURES", "NO_UNITS", "PHYSICAL", "Numbers", "Qualifier", "Quantity", "Units", "kind_of",
-    "near", "period_of", "rounds", "single", "to_count", "unit_name",
+    "CURRENCIES", "JOINING", "MEASURES", "NO_UNITS", "PHYSICAL", "Numbers", "Qualifier", "Quantity", "Units", "near",
+    "period_of", "rounds", "single", "to_count", "unit_name",
 ]  # fmt: skip
 
 Qualifier: TypeAlias = tuple[str, str]
@@ -56,9 +55,8 @@ PHYSICAL = frozenset(kind for kind, *_ in MEASURES.values()) - {"time", "share",
 
 def single(word: str) -> str:
     """A word without the ending of its plural. Constant time."""
-    if word in MEASURES:
-        return word
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    plural = len(word) > 3 and word.endswith("s") and not word.endswith("ss") and word not in MEASURES
+    return word[:-1] if plural else word
 
 
 def unit_name(word: str) -> str:
@@ -107,10 +105,8 @@ _VULGAR = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4), "�
 _HALVED = re.compile(r"(?:anderthalb|([a-z]{2,10}?)(?:einhalb|enhalf|enhalve))([a-z]{0,12})")
 """A whole number, 1 if it is not named, and a half in one word, with a scale: anderthalbtausend, tweeënhalve."""
 
-
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2}|\d+,\d\d?")
 """Numbers by which a text shows that its full stops separate thousands."""
-
 
 MAX_DIGITS, LARGEST = 60, 10**30
 """Characters of the longest number in digits, and a number that no word multiplies: Python refuses to read or write
@@ -156,8 +152,7 @@ class Numbers:
         return (Fraction(part[0]), end) if part is not None and phrases("scales").at(self.words, end) else None
 
     def _plain_number(self, at: int) -> tuple[Fraction, int] | None:
-        words = self.words
-        raw = words[at]
+        words, raw = self.words, self.words[at]
         if not raw[:1].isdecimal() or not raw.isascii():
             article = phrases("homographs").get(raw) == 1 and words[at + 1][:1].isdecimal()  # subió un 5 %
             return None if article else self._number_words(at)
@@ -198,12 +193,10 @@ class Numbers:
                 elif value == 100:
                     current = max(current % 1000, Fraction(1)) * 100 if current < 100 else current + 100
                 elif (
-                    last == 0
-                    or last >= 100
-                    or (20 <= last < 100 and last % 10 == 0 and value < 10)
+                    not 0 < last < 100
+                    or (last >= 20 and last % 10 == 0 and value < (20 if last in (60, 80) else 10))
                     or (len(given) > 1 and (value >= 20 or last < 10))
-                    or (last in (60, 80) and value < 20)
-                    or (last == 10 and words[at] and words[step][:1] in "一二三四五六七八九")
+                    or (last == 10 and words[step][:1] in "一二三四五六七八九")
                 ):
                     current += value
                 elif last < 10 and value == 10:
@@ -221,11 +214,10 @@ class Numbers:
 
     def _number_word(self, at: int) -> tuple[tuple[int, ...], int]:
         """The values of the number word or phrase at a position, and its end."""
-        words = self.words
         for name in ("numbers", "ordinals", "scales"):
-            if (found := phrases(name).at(words, at)) is not None:
+            if (found := phrases(name).at(self.words, at)) is not None:
                 return (int(found[0]),), found[1]
-        return word_value(words[at]), at + 1
+        return word_value(self.words[at]), at + 1
 
 
 def _digits(raw: str, dots: bool) -> Fraction | None:
@@ -253,7 +245,6 @@ TIMES = frozenset(name for name, (kind, *_) in MEASURES.items() if kind == "time
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _RAISED = {"²": 2, "³": 3, "2": 2, "3": 3}
 _ADJECTIVES = word_set("working business calendar full whole volle lange long bank")
-
 
 _MONEY_SCALES = SHORT_SCALES | {"m": 10**6, "b": 10**9, "mm": 10**6}
 _MINUTES = re.compile(r"[0-5]\d")
@@ -307,11 +298,9 @@ class Units(Numbers):
         name = unit_name(words[at].rstrip("²³"))
         if words[at] == "in" and words[at + 1]:
             return "", begun, []  # the preposition
-        return self._compound_unit(name, at, power, parts) if name else (self._noun(at), begun, [])
+        return self._compound(name, at, power, parts) if name else (self._noun(at), begun, [])
 
-    def _compound_unit(
-        self, name: str, at: int, power: int, parts: list[Qualifier]
-    ) -> tuple[str, int, list[Qualifier]]:
+    def _compound(self, name: str, at: int, power: int, parts: list[Qualifier]) -> tuple[str, int, list[Qualifier]]:
         """A known unit with what follows it: squared, divided by time, a kind of day."""
         words = self.words
         last = at + (words[at + 1] in _RAISED and self.glued(at + 1))  # m² is one piece, and m2 are two
@@ -402,13 +391,6 @@ class Units(Numbers):
         if number is None or smaller[0] != _SMALLER.get(unit):
             return value, end
         return value + number[0] * MEASURES[smaller[0]][1] / MEASURES[unit][1], smaller[1]
-
-
-def kind_of(key: Quantity) -> Kind:
-    """The kind of a quantity."""
-    if key.kind in MONEY or key.unit[-1:] in CURRENCIES:  # a$ too
-        return "money"
-    return "duration" if key.kind == "time" else "share" if key.kind == "share" else "number"
 
 
 def period_of(count: Fraction, unit: str) -> str:

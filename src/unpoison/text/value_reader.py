@@ -17,10 +17,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from unpoison.text.languages import HAN, has_decimal_comma, phrases, table, word_value
-from unpoison.text.moments import Moments, Value
+from unpoison.text.moments import Moments, Value, kind_of
 from unpoison.text.questions import Kind
 from unpoison.text.tokens import word_set
-from unpoison.text.units import JOINING, MEASURES, NO_UNITS, Qualifier, Quantity, kind_of, period_of, single, to_count
+from unpoison.text.units import JOINING, MEASURES, NO_UNITS, Qualifier, Quantity, period_of, single, to_count
 
 __all__ = ["MAX_CHARS", "read_values", "values"]
 
@@ -194,9 +194,7 @@ class _Reader(Moments):
         """An article that means one before a unit, or a number word that is also another word."""
         words = self.words
         found = phrases("homographs").at(words, at)
-        if found is None:
-            return None
-        if not self.named_unit(found[1]):
+        if found is None or not self.named_unit(found[1]):
             return None
         if words[at] in ("a", "an") and not ((self.alone and at == 0) or words[at - 1] in _BEFORE_ARTICLE):
             return None  # "a year" is also a rate
@@ -238,9 +236,8 @@ class _Reader(Moments):
         if found is None and (rate := self.per(at)) is not None and words[at] not in _PER:
             found = ("rate", rate[0]), rate[1]
             counted = any(word[:1].isdecimal() or word_value(word) for word in words[at + 1 : rate[1]])
-            if at not in self.covered and (
-                counted or (self.alone and self.size == rate[1] - at)
-            ):  # "weekly" is once a week
+            counted = counted or (self.alone and self.size == rate[1] - at)  # "weekly" is once a week
+            if counted and at not in self.covered:
                 return self._add("number", at, rate[1], to_count(Fraction(1), "time"), found[0])
         if found is None:
             return 0
