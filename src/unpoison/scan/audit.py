@@ -26,7 +26,7 @@ from unpoison.sources.allow import text_hash
 from unpoison.sources.sources import Sources
 from unpoison.utils.checks import at_least
 from unpoison.utils.files import Closing
-from unpoison.utils.plain_text import count_noun, digest_text, excerpt
+from unpoison.utils.plain_text import count_noun, digest_text, encodable, excerpt
 
 __all__ = ["Audit", "read_event"]
 
@@ -112,10 +112,8 @@ class Audit(Closing):
         """
         at_least("top", top, 1)
         self._flush()
-        seen_by = {
-            name: (seen, dropped)
-            for name, seen, dropped in self._ask("SELECT defense, count(*), sum(dropped) FROM sightings GROUP BY 1")
-        }
+        every = self._ask("SELECT defense, count(*), sum(dropped) FROM sightings GROUP BY 1")
+        seen_by = {name: (seen, dropped) for name, seen, dropped in every}
         self._put_rates(seen_by)
         flagged, counts = dict.fromkeys(KINDS, 0), dict[str, tuple[LogCount, ...]]()
         self._ask("CREATE TEMP TABLE attacked (question TEXT PRIMARY KEY)")
@@ -299,30 +297,20 @@ def _read_log_line(fields: Mapping[str, Any]) -> Event:
     passages = fields["passages"]
     if not isinstance(passages, list) or not all(isinstance(p, Mapping) for p in passages):
         raise InputError(f"passages must be a list of objects, got {clip(passages)}")
-    query = _text(fields, "query")
-    return Event(
-        _time(fields),
-        _text(fields, "query_hash")[:MAX_KEY] or _question(query),
-        excerpt(query, SHOWN),
-        _text(fields, "defense")[:MAX_KEY] or "unnamed",
-        tuple(map(_read_sighting, passages)),
-        watched=fields.get("action") == "monitor",
-    )
+    query, defense = _text(fields, "query"), _text(fields, "defense")[:MAX_KEY] or "unnamed"
+    question = _text(fields, "query_hash")[:MAX_KEY] or _question(query)
+    seen, watched = tuple(map(_read_sighting, passages)), fields.get("action") == "monitor"
+    return Event(_time(fields), question, excerpt(query, SHOWN), defense, seen, watched)
 
 
 def _read_sighting(fields: Mapping[str, Any]) -> Sighting:
     kept, text = fields["kept"], _text(fields, "text")
     if not isinstance(kept, bool):
         raise InputError(f"kept must be true or false, got {clip(kept)}")
-    return Sighting(
-        _key(_text(fields, "id") or f"#{_text(fields, 'hash') or digest_text('passage', Passage(text).reading)}"),
-        excerpt(text, SHOWN),
-        _text(fields, "source")[:MAX_SOURCE],
-        _text(fields, "author")[:MAX_SOURCE],
-        not kept,
-        fields.get("injection") is True,
-        text_hash(text) if text else "",
-    )
+    name = _text(fields, "id") or f"#{_text(fields, 'hash') or digest_text('passage', Passage(text).reading)}"
+    source, author = (_text(fields, field)[:MAX_SOURCE] for field in ("source", "author"))
+    injection, allow = fields.get("injection") is True, text_hash(text) if text else ""
+    return Sighting(_key(name), excerpt(text, SHOWN), source, author, not kept, injection, allow)
 
 
 def _read_saved_row(fields: Mapping[str, Any], screening: Mapping[str, Any]) -> Event:
@@ -376,15 +364,10 @@ def _question(text: str) -> str:
 
 
 def _key(name: str) -> str:
-    name = _sound(name)
+    name = encodable(name)
     return name if len(name) <= MAX_KEY else f"{name[:40]}…{digest_text('id', name)}"
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
-    return _sound(value) if isinstance(value, str) else ""
-
-
-def _sound(text: str) -> str:
-    """The text without lone surrogates, which cannot be written to a file."""
-    return text.encode("utf-8", "replace").decode()
+    return encodable(value) if isinstance(value, str) else ""

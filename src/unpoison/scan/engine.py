@@ -209,9 +209,7 @@ def _probabilities(defense: Any, query: str, passages: list[str]) -> list[float]
         return []
 
 
-@cache
-def _defense(spec: str) -> Any:
-    return load_defense(spec)
+_defense = cache(load_defense)
 
 
 FORMAT = 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from unpoison import __version__
@@ -267,10 +268,7 @@ def trace(
         return reply.text
 
     trials = Trials(ask, question, answer, budget)
-
-    def suspects() -> list[Suspect]:
-        return suspects_among(question, trials.answers, named, right)
-
+    suspects = partial(suspects_among, question, trials.answers, named, right)
     if writer is None:
         found = Incident(question, answer, DocumentVerdict.NAMED, tuple(suspects()))
         return found if found.guilty else Incident(question, answer, DocumentVerdict.NOT_STATED, found.suspects)

@@ -17,22 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unpoison.scan import signs
 from unpoison.scan.changed import OPEN, changes
 from unpoison.scan.collection import Groups, ScanCollection, collect_documents
 from unpoison.scan.documents import Unit
 from unpoison.scan.engine import Engine, ScanQuestion, UnitScores, UnitTask, score_units, screen_questions
 from unpoison.scan.findings import Scan, ScanEvidence, findings
 from unpoison.scan.parts import COVERT, FOLDED, MIN_WORDS
-from unpoison.scan.signs import (
-    TOO_FEW,
-    ScreeningOdds,
-    claims,
-    imperative_signs,
-    injection_suspicion,
-    signs,
-    supported,
-    within_reach,
-)
 from unpoison.sources.sources import Sources
 from unpoison.utils.checks import within
 from unpoison.utils.files import Spilled
@@ -70,7 +61,7 @@ class HidingShares:
     shares: dict[str, float]
 
     @classmethod
-    def among(cls, units: Sequence[Unit], reference: NDArray[np.bool_]) -> HidingShares:
+    def among(cls, units: Sequence[Unit], reference: signs.Flags) -> HidingShares:
         """Count the documents by kind.
 
         Args:
@@ -141,6 +132,10 @@ SUSPICIOUS = 0.25
 """Minimum suspicion of documents that are grouped."""
 
 
+Progress = Callable[[str, int, int], None]
+"""Is told the name of a step, the number done, and the total."""
+
+
 def scan(
     documents: Iterable[object],
     *,
@@ -148,7 +143,7 @@ def scan(
     seen: Container[str] = frozenset(),
     engine: Engine | None = None,
     sources: Sources | str | Path | Mapping[str, Any] | None = None,
-    progress: Callable[[str, int, int], None] = lambda step, done, total: None,
+    progress: Progress = lambda step, done, total: None,
 ) -> Scan:
     """Detect the documents of a collection against each other.
 
@@ -193,11 +188,7 @@ def scan(
 
 
 def judge_documents(
-    collection: ScanCollection,
-    chosen: NDArray[np.bool_],
-    engine: Engine,
-    progress: Callable[[str, int, int], None],
-    sources: Sources | None = None,
+    collection: ScanCollection, chosen: signs.Flags, engine: Engine, progress: Progress, sources: Sources | None = None
 ) -> ScanEvidence:
     """The evidence on the chosen documents and, as far as needed, on the others.
 
@@ -211,18 +202,18 @@ def judge_documents(
     units, near = collection.units, collection.near
     usual = chosen if chosen.all() else ~chosen
     wanted = chosen[collection.owner] if len(units) else np.zeros(0, bool)
-    counted = wanted if usual.sum() < TOO_FEW else np.ones(len(units), bool)
+    counted = wanted if usual.sum() < signs.TOO_FEW else np.ones(len(units), bool)
     scores = _score_collection(collection, _asking(collection, wanted), counted, engine, progress)
     screened, failed = _screened(collection, scores, usual[collection.owner], engine, progress)
-    odds = claims(screened.signs, screened.reference)
+    odds = signs.claims(screened.signs, screened.reference)
     shares = HidingShares.among(units, usual)
-    strange = imperative_signs(collection.owner, [one.strengths for one in scores], usual)
+    strange = signs.imperative_signs(collection.owner, [one.strengths for one in scores], usual)
     claimed = 1 / (1 + np.exp(-np.clip(odds, -30, SUREST)))
     named, settled = _allowed(collection, sources)
     claimed[named] = 0.0
     likely = np.array([one.injection.probability for one in scores])
-    ordered = injection_suspicion(likely, int(usual.sum()))
-    strange = replace(strange, probability=supported(strange.probability, np.maximum(likely, claimed)))
+    ordered = signs.injection_suspicion(likely, int(usual.sum()))
+    strange = replace(strange, probability=signs.supported(strange.probability, np.maximum(likely, claimed)))
     _claim_covertly(collection, claimed, shares)
     hidden = np.array([concealment(*one, shares) for one in zip(units, likely.tolist(), claimed.tolist())])
     suspicion = np.maximum.reduce([claimed, ordered, strange.probability, hidden, np.zeros(len(units))])
@@ -252,7 +243,7 @@ def _claim_covertly(collection: ScanCollection, claimed: NDArray[np.float64], sh
             claimed[number] = max(claimed[number], STATED * shares.weight(COVERT))
 
 
-def _allowed(collection: ScanCollection, sources: Sources | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _allowed(collection: ScanCollection, sources: Sources | None) -> tuple[signs.Flags, signs.Flags]:
     """Units of documents that the policy allows, and of those that it allows by the hash of their text.
 
     The first are exempt from the style check; the second are never flagged.
@@ -264,7 +255,7 @@ def _allowed(collection: ScanCollection, sources: Sources | None) -> tuple[NDArr
     return told[collection.owner, 0], told[collection.owner, 1]
 
 
-def _asking(collection: ScanCollection, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _asking(collection: ScanCollection, wanted: signs.Flags) -> signs.Flags:
     """The units that questions are made from: the wanted ones and their nearest neighbours."""
     asking = wanted.copy()
     if not asking.all():
@@ -274,11 +265,7 @@ def _asking(collection: ScanCollection, wanted: NDArray[np.bool_]) -> NDArray[np
 
 
 def _score_collection(
-    collection: ScanCollection,
-    asking: NDArray[np.bool_],
-    counted: NDArray[np.bool_],
-    engine: Engine,
-    progress: Callable[[str, int, int], None],
+    collection: ScanCollection, asking: signs.Flags, counted: signs.Flags, engine: Engine, progress: Progress
 ) -> Sequence[UnitScores]:
     """The scores of each unit on its own."""
     units = (
@@ -291,36 +278,30 @@ def _score_collection(
 class _Screened(NamedTuple):
     """Scores of the defense, the features with them, and the units that define what is usual among them."""
 
-    odds: ScreeningOdds
+    odds: signs.ScreeningOdds
     signs: NDArray[np.float64]
-    reference: NDArray[np.bool_]
+    reference: signs.Flags
 
 
 def _screened(
-    collection: ScanCollection,
-    scores: Sequence[UnitScores],
-    reference: NDArray[np.bool_],
-    engine: Engine,
-    progress: Callable[[str, int, int], None],
+    collection: ScanCollection, scores: Sequence[UnitScores], reference: signs.Flags, engine: Engine, progress: Progress
 ) -> tuple[_Screened, int]:
     """The scores of units beside their neighbours, for the questions made from them, and how many failed.
 
     In a large collection only the questions of units that may be suspicious are asked, and a sample of the others,
     which shows what is usual; the remaining units keep the scores that they have on their own.
     """
-    odds, failed = ScreeningOdds(len(scores)), 0
+    odds, failed = signs.ScreeningOdds(len(scores)), 0
     alone, style, counts = np.array([one[:3] for one in scores], float).reshape(-1, 3).T
 
     def unit_signs() -> NDArray[np.float64]:
-        return signs(
-            collection.units, collection.probes, collection.near, collection.cosine, odds, style, counts, reference
-        )
+        return signs.signs(collection, odds, style, counts, reference)
 
     asked = np.flatnonzero(~np.isnan(style))
     few = len(asked) <= SAMPLE or np.isnan(alone[asked]).any()
     if not few:
         odds.add_alone(asked, alone[asked])
-        reached = within_reach(unit_signs(), reference)
+        reached = signs.within_reach(unit_signs(), reference)
         asked = asked[np.isin(asked, asked[:: len(asked) // SAMPLE]) | reached[asked]]
     neighbours = [(i, *(j for j in collection.near[i].tolist() if j >= 0)) for i in asked.tolist()]
     questions = (ScanQuestion(collection.question(some[0]), some) for some in neighbours)
@@ -331,7 +312,7 @@ def _screened(
     return _Screened(odds, unit_signs(), reference if few else reference & (odds.times > 0)), failed
 
 
-def _counter(step: str, total: int, progress: Callable[[str, int, int], None]) -> Callable[[int], None]:
+def _counter(step: str, total: int, progress: Progress) -> Callable[[int], None]:
     done = 0
 
     def count(more: int) -> None:

@@ -19,7 +19,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, log1p
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +26,16 @@ from numpy.typing import NDArray
 from unpoison.defenses.guard.crafted import MIN_STYLE, MIN_STYLE_TOKENS, Matrix
 from unpoison.injections import Injection
 from unpoison.injections.imperatives import ORDERS, VOUCHES, Imperative, find_imperatives
+from unpoison.scan.collection import ScanCollection
 from unpoison.scan.documents import Probe, Unit
-from unpoison.scan.neighbours import Positions, stem_codes
+from unpoison.scan.neighbours import stem_codes
 
 __all__ = [
     "CLAIM", "COLUMNS", "TOO_FEW", "WEIGHED", "Imperatives", "ScreeningOdds", "claims", "imperative_signs",
     "injection_suspicion", "signs", "strengths", "supported", "weigh", "within_reach",
 ]  # fmt: skip
+
+Flags = NDArray[np.bool_]
 
 COLUMNS = ("own", "others", "mates", "third", "echo", "style", "details")
 """The features, in the order of the weights."""
@@ -95,27 +97,18 @@ class ScreeningOdds:
 
 
 def signs(
-    units: Sequence[Unit],
-    probes: Sequence[Probe],
-    near: Positions,
-    cosine: NDArray[Any],
-    screening_odds: ScreeningOdds,
-    style: Matrix,
-    counts: Matrix,
-    reference: NDArray[np.bool_],
+    collection: ScanCollection, screening_odds: ScreeningOdds, style: Matrix, counts: Matrix, reference: Flags
 ) -> Matrix:
     """The features of the units by `COLUMNS`, shape (n, columns); O(n) time and memory.
 
     Args:
-        units: n units.
-        probes: The question of each unit.
-        near: The neighbours of each unit, -1 for none, shape (n, k).
-        cosine: Their similarity, shape (n, k).
+        collection: n units, with their questions and neighbours.
         screening_odds: Scores of the defense.
         style: The `invention_odds` of the units, nan if they were not computed, shape (n,).
         counts: The `details` of the units, shape (n,).
         reference: The units that define what is usual in the collection, shape (n,).
     """
+    units, near, cosine = collection.units, collection.near, collection.cosine
     style = np.nan_to_num(style, nan=MIN_STYLE)
     own = np.nan_to_num(screening_odds.own, nan=-4.0)
     # A few words, and the rows of a table, have little style: the weight of the style grows with the other words.
@@ -129,7 +122,7 @@ def signs(
         "others": np.nan_to_num(screening_odds.others, nan=-4.0),
         "mates": np.where(alike.sum(axis=1) > 0, mates, own.mean() if len(own) else 0.0),
         "third": ranked[:, 2],
-        "echo": _echo(units, probes, reference),
+        "echo": _echo(units, collection.probes, reference),
         "style": style,
         "details": counts,
     }
@@ -168,7 +161,7 @@ def _odds(probability: Matrix) -> Matrix:
     return np.asarray(np.log(bounded / (1 - bounded)))
 
 
-def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: NDArray[np.bool_]) -> Matrix:
+def _echo(units: Sequence[Unit], probes: Sequence[Probe], reference: Flags) -> Matrix:
     """Overlap of a leading question with the text after it, times how unusual leading questions are here."""
     asking = [i for i, probe in enumerate(probes) if probe.asks and not _ROW.match(units[i].body)]
     usual = sum(bool(reference[i]) for i in asking)
@@ -209,7 +202,7 @@ MIN_USUAL = 30
 """Prior number of usual units, so that a few planted ones do not define what is usual."""
 
 
-def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
+def claims(rows: Matrix, reference: Flags) -> Matrix:
     """Log-odds that each unit was written to plant a claim, shape (n,).
 
     Args:
@@ -219,7 +212,7 @@ def claims(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
     return np.asarray(weigh(rows, reference) @ _WEIGHTS + CLAIM["base"])
 
 
-def within_reach(rows: Matrix, reference: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def within_reach(rows: Matrix, reference: Flags) -> Flags:
     """The units whose claims may count beside their neighbours, by their scores with nothing beside them.
 
     Args:
@@ -231,7 +224,7 @@ def within_reach(rows: Matrix, reference: NDArray[np.bool_]) -> NDArray[np.bool_
     return np.asarray(weighed @ _WEIGHTS + CLAIM["base"] > REACH)
 
 
-def weigh(rows: Matrix, reference: NDArray[np.bool_]) -> Matrix:
+def weigh(rows: Matrix, reference: Flags) -> Matrix:
     """The features that the weights of `CLAIM` apply to, in the order of `WEIGHED`, shape (n, 7); see `claims`."""
     signs = dict(zip(COLUMNS, rows.T))
     usual = np.sort(np.concatenate([signs["others"][reference], np.full(MIN_USUAL, DEFAULT_ODDS)]))
@@ -294,9 +287,7 @@ class Imperatives:
     strangest: list[Imperative | None]
 
 
-def imperative_signs(
-    owner: NDArray[np.int32], unit_strengths: Sequence[Strengths], reference: NDArray[np.bool_]
-) -> Imperatives:
+def imperative_signs(owner: NDArray[np.int32], unit_strengths: Sequence[Strengths], reference: Flags) -> Imperatives:
     """How unusual the imperatives of each unit are among the documents.
 
     Each form is counted separately, and so are signs of an injection. The rarest form of a unit decides, and units are
@@ -374,7 +365,7 @@ def strengths(unit: Unit, injection: Injection) -> Strengths:
 
 
 def _share_above(
-    strength: Matrix, owner: NDArray[np.int32], reference: NDArray[np.bool_], prior: float = 0, documents: float = 0
+    strength: Matrix, owner: NDArray[np.int32], reference: Flags, prior: float = 0, documents: float = 0
 ) -> NDArray[np.float64]:
     """The share of the other reference documents that hold a unit at least as strong, shape of `strength`."""
     most = np.full(len(reference), -np.inf)

@@ -234,16 +234,9 @@ def _document(path: Path, name: str, source: str, reader: FileReader) -> Documen
 
 
 def _of_file(file: FileText, name: str, source: str, added_at: datetime) -> Document:
-    seen = file.reading()
-    return Document(
-        Passage(seen.text, id=name, title=file.title, source=source),
-        added_at,
-        file.author,
-        file.reading(FOLDED),
-        file.reading(COVERT),
-        seen.places,
-        file.notes,
-    )
+    seen, folded, covert = file.reading(), file.reading(FOLDED), file.reading(COVERT)
+    passage = Passage(seen.text, id=name, title=file.title, source=source)
+    return Document(passage, added_at, file.author, folded, covert, seen.places, file.notes)
 
 
 def _refuse_store(folder: Path) -> None:

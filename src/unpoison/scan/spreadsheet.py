@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unpoison.scan.office_package import MIN_POINTS, Package, local
+from unpoison.scan.office_package import MIN_POINTS, Package, R, local
 from unpoison.scan.parts import COVERT, FOLDED, FileText, Part
 
 __all__ = ["read_spreadsheet"]
@@ -29,7 +29,6 @@ BLANK = ";;;"
 """The number format that displays nothing."""
 
 X = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _CODE = re.compile(r'&(?:[A-Z]|\d{1,3}|"[^"]*")')
 """A code in a page head, such as &C, which centres what follows."""

@@ -52,8 +52,7 @@ class RowsStore(Store):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = str(path)
+        self.path, self.name = path, str(path)
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         wanted = set(ids)
@@ -103,8 +102,7 @@ class FolderStore(Store):
     def __init__(self, path: Path, *, new: bool = False) -> None:
         if new:
             path.mkdir(parents=True, exist_ok=True)
-        self.path = path
-        self.name = f"{path}/"
+        self.path, self.name = path, f"{path}/"
 
     def fetch(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
         rows = dict[str, Mapping[str, Any]]()
