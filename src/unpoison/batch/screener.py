@@ -260,15 +260,10 @@ class BatchScreener:
         Raises:
             OptionError, UnknownNameError, MissingExtraError: As `loaded`.
         """
-        return load_defense(
-            self.defense,
-            encoder=self.encoder,
-            generator=self.model,
-            nli=self.nli,
-            **({} if self.sources is None else {"sources": self.sources, "learn": self.learn}),
-            limits=Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries),
-            **more,
-        )
+        if self.sources is not None:
+            more = {"sources": self.sources, "learn": self.learn, **more}
+        more = {"limits": Limits(in_flight=self.in_flight, deadline=self.deadline, retries=self.retries), **more}
+        return load_defense(self.defense, encoder=self.encoder, generator=self.model, nli=self.nli, **more)
 
     @cached_property
     def loaded(self) -> Defense:

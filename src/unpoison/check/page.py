@@ -79,20 +79,12 @@ def sections(result: CheckResult, code: str) -> list[Section]:
         tables.append(_table(result, f"{who} answers with the lie", "answered_plain", "answered_guard"))
     found = f"Flagged as probably planted: {len(result.flagged):,} of {count_noun(result.documents, 'document')}."
     measured = f"On {count_noun(result.questions, 'question')} made from them; {before} → behind the recommendation."
+    suspects = Table("", ("document", "suspicion", "reasons"), tuple(shown))
+    shares = Table("", ("source", "documents", "share %"), tuple(origins[:MAX_ORIGINS]))
     return [
         *_contradictions(result),
-        Section(
-            "documents",
-            "Suspicious documents",
-            found,
-            tables=[Table("", ("document", "suspicion", "reasons"), tuple(shown))],
-        ),
-        Section(
-            "sources",
-            "Sources",
-            f"{count_noun(len(origins), 'source')}.",
-            tables=[Table("", ("source", "documents", "share %"), tuple(origins[:MAX_ORIGINS]))],
-        ),
+        Section("documents", "Suspicious documents", found, tables=[suspects]),
+        Section("sources", "Sources", f"{count_noun(len(origins), 'source')}.", tables=[shares]),
         Section("attacks", "Attacks", measured if result.questions else "None was tried.", tables=tables),
         Section("use", "Recommendation", part="files.html", data=[("The policy", result.policy), ("The code", code)]),
         Section("open", "Remaining risk", notes=tuple(_open_points(result))),

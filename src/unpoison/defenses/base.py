@@ -83,14 +83,9 @@ class Defense(ABC):
         from unpoison.models.loading import load_models
 
         self._shell = Shell.of(shell)
+        judges = {"nli": nli, "cross_encoder": cross_encoder, "injection": shell.get("injection_model")}
         self.models = load_models(
-            encoder=encoder,
-            generator=generator,
-            nli=nli,
-            cross_encoder=cross_encoder,
-            language_model=language_model,
-            retriever=retriever,
-            injection=shell.get("injection_model"),
+            encoder=encoder, generator=generator, language_model=language_model, retriever=retriever, **judges
         )
 
     @abstractmethod

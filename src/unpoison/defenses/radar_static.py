@@ -25,15 +25,7 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import Defense, make_answer
 from unpoison.defenses.voices import as_statements, read_alone
-from unpoison.models.prompts import (
-    Prompt,
-    answer_alone_prompt,
-    answer_prompt,
-    atomic_answer_prompt,
-    atomic_answer_reference_prompt,
-    lenient_synthesis_prompt,
-    synthesis_prompt,
-)
+from unpoison.models import prompts
 from unpoison.models.requests import Flow, encode, generate, judge
 from unpoison.text.replies import informative
 
@@ -112,7 +104,7 @@ class StaticRadar(Defense):
 
     def read(self, query: Query, passages: tuple[Passage, ...]) -> Flow[AtomicAnswers]:
         """The atomic answer of every passage, one call each."""
-        prompt = atomic_answer_prompt if self.mode == "paper" else atomic_answer_reference_prompt
+        prompt = prompts.atomic_answer_prompt if self.mode == "paper" else prompts.atomic_answer_reference_prompt
         answers = yield from read_alone(query, passages, prompt)
         speaking = np.array([i for i, answer in enumerate(answers) if self._informs(answer)], dtype=int)
         return AtomicAnswers(query, passages, answers, speaking)
@@ -137,20 +129,26 @@ class StaticRadar(Defense):
         if trusted and final == "answers":
             prompt = self._synthesis(reading.query.reading, [reading.answers[i] for i in trusted])
         elif trusted:
-            prompt = answer_prompt(reading.query.reading, [reading.passages[i].reading for i in trusted])
+            prompt = prompts.answer_prompt(reading.query.reading, [reading.passages[i].reading for i in trusted])
         else:
             prompt = self._fallback_prompt(reading)
         (reply,) = yield from generate([prompt], "final answer", screening)
         return make_answer(reply, screening, details)
 
-    def _synthesis(self, question: str, answers: list[str]) -> Prompt:
-        return (lenient_synthesis_prompt if len(answers) < self.lenient_below else synthesis_prompt)(question, answers)
+    def _synthesis(self, question: str, answers: list[str]) -> prompts.Prompt:
+        return (prompts.lenient_synthesis_prompt if len(answers) < self.lenient_below else prompts.synthesis_prompt)(
+            question, answers
+        )
 
-    def _fallback_prompt(self, reading: AtomicAnswers) -> Prompt:
+    def _fallback_prompt(self, reading: AtomicAnswers) -> prompts.Prompt:
         """The prompt when nothing is trusted and the caller does not want to abstain."""
         show_all = self.fallback == "all" or (self.fallback == RELEASED and not reading.informative)
         texts = [passage.reading for passage in reading.passages] if show_all else []
-        return answer_prompt(reading.query.reading, texts) if texts else answer_alone_prompt(reading.query.reading)
+        return (
+            prompts.answer_prompt(reading.query.reading, texts)
+            if texts
+            else prompts.answer_alone_prompt(reading.query.reading)
+        )
 
     def _statements(self, question: str, answers: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
         """The answers as NLI statements. The released code judges equal answers like any others."""

@@ -29,13 +29,7 @@ from unpoison.core.screenings import Screening
 from unpoison.core.verdicts import Evidence
 from unpoison.defenses.base import EQUAL, Defense, ShellOptions, make_answer, note_unfinished
 from unpoison.defenses.embedding import embed_passages
-from unpoison.models.prompts import (
-    PromptStyle,
-    answer_alone_prompt,
-    consolidation_prompt,
-    decision_prompt,
-    knowledge_prompt,
-)
+from unpoison.models import prompts
 from unpoison.models.protocols import Encoder, Generator
 from unpoison.models.requests import Flow, generate, run_side_by_side
 from unpoison.text.tokens import nltk_stems, rouge_l
@@ -102,7 +96,7 @@ class TrustRag(Defense):
         if mode == "reference":
             for package in ("sklearn", "nltk"):
                 require(package, "mode=reference of TrustRAG")
-            self.models = replace(self.models, style=PromptStyle(safe=False, abstain=False))
+            self.models = replace(self.models, style=prompts.PromptStyle(safe=False, abstain=False))
         default = 0.85 if mode == "paper" else 0.88
         self.threshold = default if threshold is None else within("threshold", threshold, -1.0, 1.0)
         self.overlap = within("overlap", overlap, 0.0, 1.0)
@@ -190,11 +184,11 @@ class TrustRag(Defense):
         if self.stages == 1:
             return (yield from super().answering(query, passages))
         reference = self.mode == "reference"
-        asking = generate([knowledge_prompt(query.reading, reference=reference)], "internal knowledge")
+        asking = generate([prompts.knowledge_prompt(query.reading, reference=reference)], "internal knowledge")
         screening, (memory,) = yield from run_side_by_side(self.screening(query, passages), asking)
-        prompt = consolidation_prompt(query.reading, memory.text, screening.texts, reference=reference)
+        prompt = prompts.consolidation_prompt(query.reading, memory.text, screening.texts, reference=reference)
         (consolidated,) = yield from generate([prompt], "consolidation")
-        prompt = decision_prompt(query.reading, consolidated.text, memory.text, assess=True)
+        prompt = prompts.decision_prompt(query.reading, consolidated.text, memory.text, assess=True)
         (reply,) = yield from generate([prompt], "final answer", screening)
         details = {"internal_knowledge": memory.text, "consolidated_information": consolidated.text}
         answer = make_answer(reply, screening, details)
@@ -204,7 +198,7 @@ class TrustRag(Defense):
         """The plain answer; if stage 1 keeps nothing, the model answers without context, as in the paper."""
         if screening.kept:
             return (yield from super().answer_from(query, screening))
-        (reply,) = yield from generate([answer_alone_prompt(query.reading)], final=screening)
+        (reply,) = yield from generate([prompts.answer_alone_prompt(query.reading)], final=screening)
         return make_answer(reply, screening)
 
 

@@ -103,15 +103,8 @@ def _require_query(bundle: QueryBundle | None) -> QueryBundle:
 
 
 def _passage(scored: NodeWithScore) -> Passage:
-    node = scored.node
-    return passage(
-        node.get_content(metadata_mode=MetadataMode.NONE),
-        node.metadata,
-        scored,
-        id=node.node_id,
-        score=scored.score,
-        embedding=node.embedding,
-    )
+    node, text = scored.node, scored.node.get_content(metadata_mode=MetadataMode.NONE)
+    return passage(text, node.metadata, scored, id=node.node_id, score=scored.score, embedding=node.embedding)
 
 
 def _annotate(scored: NodeWithScore, verdict: Mapping[str, Any]) -> NodeWithScore:

@@ -92,9 +92,7 @@ class DocumentScreener(Generic[D]):
         exempt: Collection[str] | None = None,
         audit_log: AuditLog | str | PathLike[str] | None = None,
     ) -> None:
-        self.reading = reading
-        self.noting = noting
-        self.cutting = cutting
+        self.reading, self.noting, self.cutting = reading, noting, cutting
         if isinstance(defense, str):
             name, options = registry.parse(defense)
             registry.read_options(registry.find("defenses", name), options, name)
@@ -251,15 +249,11 @@ def keep_exempt(screening: Screening, exempt: Callable[[Passage], bool]) -> Scre
     kept = [*screening.kept_indices, *saved]
     if list(screening.kept_indices) == sorted(screening.kept_indices):
         kept.sort()
-    return Screening.decided(
-        screening.defense,
-        Query(screening.query),
-        screening.passages,
-        kept=kept,
-        scores=[v.score for v in screening.verdicts],
-        reasons=[Reason.of("exempt", clauses=[v.reason]) if v.index in whole else v.reason for v in screening.verdicts],
-        evidence=screening.evidence,
-        contested=screening.contested,
-        claims=screening.claims,
-        spans={v.index: v.spans for v in screening.verdicts if v.index not in whole},
-    )
+    verdicts = list(screening.verdicts)
+    for i in whole:
+        verdicts[i] = replace(
+            verdicts[i], kept=True, reason=Reason.of("exempt", clauses=[verdicts[i].reason]), spans=()
+        )
+    for rank, i in enumerate(kept):
+        verdicts[i] = replace(verdicts[i], rank=rank)
+    return replace(screening, verdicts=tuple(verdicts))

@@ -313,14 +313,10 @@ class HybridRetriever(Retriever):
         """The best `k` passages of all retrievers; of two encoders the query's embedding fits one at most."""
         count = check_count(k)
         question = embed_query(query, self.encoder)[0] if self.encoder else Query(as_query(query).text)
-        return self._fuse(
-            [retriever.retrieve(question, max(self.depth, count)) for retriever in self.retrievers], question, count
-        )
-
-    def _fuse(self, lists: Iterable[Iterable[Any]], question: Query, count: int) -> tuple[Passage, ...]:
+        found = (as_passages([*one.retrieve(question, max(self.depth, count))]) for one in self.retrievers)
         rankings = [
-            as_passages([*ranking]) if vectors else [replace(p, embedding=None) for p in as_passages([*ranking])]
-            for ranking, vectors in zip(lists, self._vectors, strict=True)
+            ranking if vectors else tuple(replace(p, embedding=None) for p in ranking)
+            for ranking, vectors in zip(found, self._vectors, strict=True)
         ]
         fused = reciprocal_rank_fusion(rankings, self.constant)
         return by_trust(self.sources, question.text, fused, count)

@@ -107,12 +107,9 @@ class ChromaStore(VectorStore):
                 collection.delete(ids=list(held))
             for some in (rows[start : start + PAGE] for start in range(0, len(rows), PAGE)):
                 fields = {f"{part}s": [row[part] for row in some] for part in ("id", "document", "metadata")}
-                uris = [row["uri"] for row in some]
-                collection.add(
-                    **fields,
-                    embeddings=[row["embedding"] for row in some],
-                    uris=uris if any(uri is not None for uri in uris) else None,
-                )
+                vectors, uris = [row["embedding"] for row in some], [row["uri"] for row in some]
+                given = uris if any(uri is not None for uri in uris) else None
+                collection.add(**fields, embeddings=vectors, uris=given)
 
     def take(self, ids: Collection[str]) -> None:
         collection = self._opened()

@@ -25,17 +25,7 @@ from unpoison.algorithms.cosine import best_first
 from unpoison.core.passages import Passage, Query, Vector, as_query
 from unpoison.errors import InputError, clip
 from unpoison.models.protocols import Encoder
-from unpoison.retrieval.base import (
-    Collection,
-    Retriever,
-    VectorRetriever,
-    by_trust,
-    check_count,
-    check_encoder,
-    depth,
-    unit_rows,
-    vectors_of,
-)
+from unpoison.retrieval import base
 from unpoison.sources.sources import Sources, SourcesOption
 from unpoison.text.tokens import ENGLISH_33, words
 from unpoison.utils.checks import at_least, within
@@ -111,7 +101,7 @@ def english_words(text: str) -> list[str]:
     return words(text, ENGLISH_33)
 
 
-class BM25Retriever(Retriever):
+class BM25Retriever(base.Retriever):
     """Retrieves by BM25, in memory, without an encoder.
 
     Args:
@@ -137,10 +127,8 @@ class BM25Retriever(Retriever):
         sources: SourcesOption = None,
     ) -> None:
         self.sources = Sources.of(sources)
-        self._tokenize = tokenize
-        self._index = BM25Index(k1=k1, b=b)
-        self._collection = Collection()
-        self._lock = CopyableLock()
+        self._tokenize, self._lock = tokenize, CopyableLock()
+        self._index, self._collection = BM25Index(k1=k1, b=b), base.Collection()
         self.add(passages)
 
     def add(self, passages: Iterable[Any]) -> None:
@@ -166,14 +154,14 @@ class BM25Retriever(Retriever):
 
     def retrieve(self, query: str | Query, k: int) -> tuple[Passage, ...]:
         """The best `k` passages that share a token with the query; ties go to the one added first."""
-        question, count = as_query(query).text, check_count(k)
+        question, count = as_query(query).text, base.check_count(k)
         tokens = self._tokenize(question)
         with self._lock:
             scores = self._index.scores(tokens)
             matches = np.flatnonzero(scores)
-            best = matches[best_first(scores[matches], depth(self.sources, count))]
+            best = matches[best_first(scores[matches], base.depth(self.sources, count))]
             found = tuple(replace(self._collection[i], score=float(scores[i])) for i in best)
-        return by_trust(self.sources, question, found, count)
+        return base.by_trust(self.sources, question, found, count)
 
     def __len__(self) -> int:
         return len(self._collection)
@@ -188,7 +176,7 @@ BLOCK_CELLS = 2**22
 """Numbers per block in double precision: 32 MB."""
 
 
-class DenseRetriever(VectorRetriever):
+class DenseRetriever(base.VectorRetriever):
     """Retrieves by cosine similarity of vectors; ties go to the passage added first.
 
     An encoder whose similarity is "dot" (Contriever, DPR) is ranked by the dot product, its vectors as it makes them.
@@ -211,9 +199,9 @@ class DenseRetriever(VectorRetriever):
 
     def __init__(self, encoder: Encoder | str, passages: Iterable[Any] = (), *, sources: SourcesOption = None) -> None:
         self.sources = Sources.of(sources)
-        self.encoder = check_encoder(encoder, dot=True)
+        self.encoder = base.check_encoder(encoder, dot=True)
         self._dot = getattr(self.encoder, "similarity", "cosine") == "dot"
-        self._state: tuple[Collection, Matrix] = Collection(), np.zeros((0, 0), np.float32)
+        self._state: tuple[base.Collection, Matrix] = base.Collection(), np.zeros((0, 0), np.float32)
         self._lock = CopyableLock()
         self.add(passages)
 
@@ -231,8 +219,8 @@ class DenseRetriever(VectorRetriever):
             new = collection.prepare(passages)
             if not new:
                 return
-            vectors = vectors_of(new, self.encoder, matrix.shape[1] if len(self) else None)
-            rows = vectors if self._dot else unit_rows(vectors)
+            vectors = base.vectors_of(new, self.encoder, matrix.shape[1] if len(self) else None)
+            rows = vectors if self._dot else base.unit_rows(vectors)
             matrix = np.concatenate([matrix, rows]) if len(self) else rows
             matrix.setflags(write=False)
             collection.extend(replace(passage, embedding=None) for passage in new)
@@ -260,7 +248,7 @@ class DenseRetriever(VectorRetriever):
         if self._dot:
             positions, scores = nearest(matrix, vector, count, float(np.linalg.norm(matrix, axis=1).max()))
         else:
-            positions, scores = nearest(matrix, unit_rows(vector[None])[0], count)
+            positions, scores = nearest(matrix, base.unit_rows(vector[None])[0], count)
             scores = scores.clip(-1.0, 1.0)
         return tuple(
             replace(collection[i], score=score, embedding=matrix[i])

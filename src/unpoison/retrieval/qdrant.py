@@ -65,13 +65,9 @@ class QdrantStore(VectorStore):
             if not count or not self.client.collection_exists(self.collection):
                 return []
             vectors = self.client.get_collection(self.collection).config.params.vectors
+            using = next(iter(vectors)) if isinstance(vectors, Mapping) else None
             response = self.client.query_points(
-                self.collection,
-                query=list(vector),
-                using=next(iter(vectors)) if isinstance(vectors, Mapping) else None,
-                limit=count,
-                with_payload=True,
-                with_vectors=True,
+                self.collection, query=list(vector), using=using, limit=count, with_payload=True, with_vectors=True
             )
         return [{**self._row(point), "score": point.score} for point in response.points]
 

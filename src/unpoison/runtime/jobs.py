@@ -125,15 +125,9 @@ def _plan_items(kind: str, model: Any, call: Callable[[list[Any]], Any], items: 
     if not items:
         return Plan([], lambda _: nothing())
     distinct, where = _distinct(items)
-    job = Job(
-        kind,
-        model.name,
-        purpose,
-        len(distinct),
-        lambda _: call(distinct),
-        lambda value: check(value, len(distinct), model.name),
-        local=not getattr(model, "remote", False),
-    )
+    name, count, local = model.name, len(distinct), not getattr(model, "remote", False)
+    do = lambda _: call(distinct)  # noqa: E731  a call that is made later
+    job = Job(kind, name, purpose, count, do, lambda value: check(value, count, name), local=local)
 
     def reply(done: Sequence[Any]) -> Any:
         (result,) = done
@@ -155,16 +149,10 @@ def _plan_generation(
     distinct_prompts = [first[number] for number in range(len(keys))]
     name = generator.name
     if isinstance(generator, BatchGenerator):
-        batch = Job(
-            "generate",
-            name,
-            purpose,
-            len(distinct_prompts),
-            lambda timeout: generator.generate_batch(distinct_prompts, timeout=timeout),
-            lambda value: _all_replies(value, len(distinct_prompts), name),
-            local=False,
-            patient=True,
-        )
+        count = len(distinct_prompts)
+        ask = lambda timeout: generator.generate_batch(distinct_prompts, timeout=timeout)  # noqa: E731  made later
+        check = lambda value: _all_replies(value, count, name)  # noqa: E731  as above
+        batch = Job("generate", name, purpose, count, ask, check, local=False, patient=True)
         return Plan([batch] if distinct_prompts else [], lambda done: [done[0][i] for i in where])
 
     def job(prompt: Prompt) -> Job:

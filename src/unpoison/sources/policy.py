@@ -250,13 +250,9 @@ class Policy:
             rule = check_rule(keys.get("origin", "domain"))
         except OptionError as error:
             raise OptionError(f"{where}: {error}") from None
-        return cls(
-            rule,
-            _days(keys.get("fresh", 0), where),
-            _patterns(keys, where),
-            _history(keys.get("history"), where, folder),
-            tuple(str(name) for name in _texts(keys.get("allow"), f"{where}: allow")),
-        )
+        fresh, history = _days(keys.get("fresh", 0), where), _history(keys.get("history"), where, folder)
+        allow = tuple(map(str, _texts(keys.get("allow"), f"{where}: allow")))
+        return cls(rule, fresh, _patterns(keys, where), history, allow)
 
     @property
     def informed(self) -> bool:

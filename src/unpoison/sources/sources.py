@@ -366,13 +366,6 @@ class Tally:
     def rows(self) -> list[TallyRow]:
         """All origins, those with the most passages first."""
         ranked = sorted(self._passages.items(), key=lambda item: (-item[1], item[0]))
-        return [
-            TallyRow(
-                origin,
-                count,
-                len(self._questions.get(origin, ())),
-                count / self.passages,
-                dict(self._levels[origin].most_common()),
-            )
-            for origin, count in ranked
-        ]
+        asked = {origin: len(questions) for origin, questions in self._questions.items()}
+        levels = {origin: dict(own.most_common()) for origin, own in self._levels.items()}
+        return [TallyRow(name, n, asked.get(name, 0), n / self.passages, levels[name]) for name, n in ranked]

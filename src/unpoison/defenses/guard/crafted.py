@@ -252,9 +252,8 @@ class Crafted:
 def _apart(known: Sequence[Words], k: int, last: Numbers) -> list[int]:
     """Windows that are judged as texts: long titles, and both ends of long texts; `last` is the last of each text."""
     titles = [int(last[n]) for n in range(k, len(known)) if len(known[n].first) and len(known[n].word) > LONG_TITLE]
-    parts = {
-        n: len(one.first) // 3 + 1 for n, one in enumerate(known)
-    }  # of n parts: n windows, n - 1, n - 3, and the whole
+    # Of n parts: n windows, n - 1, n - 3, and the whole.
+    parts = {n: len(one.first) // 3 + 1 for n, one in enumerate(known)}
     ends = [int(last[n]) - back for n, count in parts.items() if count > LONG_TEXT for back in (1, count - 3)]
     return titles + ends
 

@@ -360,12 +360,8 @@ def _mates(
     wanted: QuestionTerms, known: Mapping[int, RecordText], rows: Sequence[int], others: Sequence[int]
 ) -> dict[int, list[int]]:
     """The `COMPARED` most similar others of each text that is a record."""
-    shares = cdist(
-        [known[n].stems for n in rows],
-        [known[n].stems for n in others],
-        scorer=Indel.normalized_similarity,
-        score_cutoff=ALIKE,
-    )
+    own_stems, their_stems = ([known[n].stems for n in some] for some in (rows, others))
+    shares = cdist(own_stems, their_stems, scorer=Indel.normalized_similarity, score_cutoff=ALIKE)
     least = max(FEWEST, MAJORITY * len(others))
     asked = frozenset(wanted.stems.tolist())
     mates: dict[int, list[int]] = {}
