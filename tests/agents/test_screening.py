@@ -117,7 +117,7 @@ def test_an_injection_in_parts_over_neighbours_is_found() -> None:
 
 
 def test_what_has_no_place_of_its_own_is_cut_as_a_whole(monkeypatch) -> None:
-    monkeypatch.setattr("unpoison.agents.screening.redact", lambda text, threshold, hidden: RedactedText(text, ()))
+    monkeypatch.setattr("unpoison.injections.redaction.redact", lambda text, threshold, hidden: RedactedText(text, ()))
     assert screen_tool_result("fetch", [ORDER, "Fine."]).value == ["[removed]", "Fine."]
 
 
