@@ -29,23 +29,23 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_607,
-    "unpoison/agents": 2_003,  # where calls go: the mechanism, the gate of the proxy, three frameworks
+    "unpoison": 29_097,
+    "unpoison/agents": 1_985,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
-    "unpoison/core": 1_187,
+    "unpoison/core": 1_185,
     "unpoison/injections": 1_150,
-    "unpoison/models": 3_037,  # a second reader, for all languages but English
-    "unpoison/retrieval": 1_056,
-    "unpoison/runtime": 495,
-    "unpoison/scan": 3_767,  # readers of nine more types of files, each place named
-    "unpoison/check": 292,
-    "unpoison/serve": 1_912,
-    "unpoison/sources": 1_124,
+    "unpoison/models": 2_985,  # a second reader, for all languages but English
+    "unpoison/retrieval": 1_034,
+    "unpoison/runtime": 483,
+    "unpoison/scan": 3_712,  # readers of nine more types of files, each place named
+    "unpoison/check": 284,
+    "unpoison/serve": 1_819,
+    "unpoison/sources": 1_113,
     "unpoison_lab": 10_442,
 }
 """The most lines of code of each house and room."""
 
-MODULES = {"unpoison": 226, "unpoison_lab": 80}
+MODULES = {"unpoison": 226, "unpoison_lab": 10_442}
 """The most modules of each house."""
 
 BUDGETS = {
