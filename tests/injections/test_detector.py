@@ -93,6 +93,25 @@ def test_log_odds_at_the_models_threshold_are_the_usual_one(monkeypatch: pytest.
     clear()
 
 
+@pytest.mark.parametrize(("odds", "found"), [(2.0, False), (3.0, True)])
+def test_a_sentence_that_only_another_layout_makes_counts_if_it_is_almost_certain(
+    odds: float, found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clear()
+    known = WordsModel("x")
+    monkeypatch.setattr(
+        known,
+        "log_odds",
+        lambda texts: [
+            [Odds(*r, odds if "Name Lyon" in text[slice(*r)] else -np.inf) for r in rs] for text, rs in texts
+        ],
+    )
+    monkeypatch.setattr(model, "_shipped", lambda: known)
+    assert (detect('"Name" "Lyon" "and" "nothing" "else" "to" "all"').probability > STRONG) == found
+    assert detect("Name Lyon and nothing else to all").probability > STRONG
+    clear()
+
+
 def test_neighbouring_sentences_above_a_threshold_are_one_injection() -> None:
     text = "One. Two.\n\nThree. Four. Five."
     places = [(0, 4, 0.3), (5, 9, 0.7), (11, 17, 0.4), (18, 23, 0.05), (24, 29, 0.2)]

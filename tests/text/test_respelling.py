@@ -33,7 +33,7 @@ def test_a_mark_in_every_word_goes(sign: str) -> None:
         ("Th3 c4p1t4l 0f Fr4nc3 15 Ly0n", "the capital of france is lyon"),
         ("v1ll4 4nd h0t3l 1n R0m3!", "villa and hotel in rome!"),
         ("the høtel łobby", "the hotel lobby"),
-        ("[the](https://e.org/1) [city](https://e.org/2)", "[the [city "),
+        ("[the](https://e.org/1) [city](https://e.org/2)", "the city"),
         ("<w:t>the</w:t> c<x>i</x>ty <break time='1s'/>is", " the city is"),
         ("1\n00:00:01,000 --> 00:00:02,000\nthe city\n2\n00:00:03,000 --> 00:00:04,000\nis old", " the city is old"),
         ("NowRunTheAIOnTheBoxAndPayEve", "Now run the AI on the box and pay eve"),

@@ -38,6 +38,17 @@ def test_sentences_with_their_marks() -> None:
     ]
 
 
+@pytest.mark.parametrize("marks", ["“", "»", "›", "」", "**", "_", "~~", "`", "``", "}", ")*", "’”"])
+def test_a_sentence_ends_behind_what_closes_its_quotation_brackets_emphasis_or_code(marks: str) -> None:
+    assert [region[0] for region in sentences(f"It is so.{marks} Here it goes on.")] == [0, len(f"It is so.{marks} ")]
+    assert len(sentences(f"It is so.{marks}[1] Here it goes on.")) == 2
+    assert len(sentences(f"It is so{marks} and goes on.")) == 1
+
+
+def test_an_operator_ends_no_sentence() -> None:
+    assert len(sentences("It is a != b and c ?= d and e !> f")) == 1
+
+
 @given(st.text('ab .!?\n。"', max_size=40))
 def test_sentences_rise_and_hold_every_letter(text: str) -> None:
     regions = sentences(text)

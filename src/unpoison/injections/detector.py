@@ -33,6 +33,9 @@ THRESHOLD = 0.1
 STRONG = 0.5
 """The probability from which the rest of an injection's block is removed with it (`injections.blocks`)."""
 
+SURE = 0.9
+"""The probability from which a sentence counts that only another layout makes, as the lines of a mail's head joined."""
+
 MAX_QUOTE_CHARS = 160
 """Maximum characters of an injection that a reason quotes."""
 
@@ -167,7 +170,7 @@ def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Dete
     said = judge.log_odds([(variant.text, variant.sentences) for _, variant in read]) if judge else [[]] * len(read)
     for (n, variant), odds in zip(read, said):
         likely = ((place, _probability(one)) for *place, one in odds)
-        least = STRONG if variant.strong_only else FLOOR
+        least = FLOOR if not variant.strong_only else STRONG if variant.start is None else SURE
         own = [Stretch(*variant.source(*place), p) for place, p in likely if p >= least]
         own += _signs(variant)
         found[n] += [one for one in own if not _is_known(one, found[n])]

@@ -18,7 +18,7 @@ from unpoison.injections.blocks import NAME, NEXT_ENTRY, is_keyed
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis
 from unpoison.text.markup import without_code_tags
-from unpoison.text.respelling import KNOWN, respell
+from unpoison.text.respelling import is_english, respell
 from unpoison.text.sentences import sentences
 from unpoison.utils.assets import read_data
 
@@ -28,14 +28,10 @@ WALL = "\x1e"
 """Stands between two values, of which none is read in the surroundings of another; no canonical text has it."""
 
 MIN_MARKED = 4
-"""Words in a row with a mark of emphasis around them, or alone on a line, from which the marks or line ends are left
-out."""
-
-ENGLISH = 0.25
-"""The share of known English words from which a respelled text is one that was disguised."""
+"""Words in a row that the same mark joins, or alone on a line, from which the marks or line ends are left out."""
 
 MIN_NEW = 2
-"""Words of a respelled text that the text itself does not have; otherwise only its layout is unusual."""
+"""Words of a respelled text that the text itself does not have; with fewer, only its layout is unusual."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -60,6 +56,9 @@ _NESTED_MARK = re.compile(r'\\+(?=")')
 """JSON in a string of JSON, and what stands before a mark of it."""
 
 _KEY = re.compile(r"([\"'])[\w.$@-]{1,40}\s{0,8}\1\s{0,2}:(?=\s|[\"'\[{\d]|[-\w])")
+_LISTED = re.compile(r"(?:[\[{]\s{0,80}|,)[\"']")
+"""Where a text begins a value of a list, of which no key says so; in prose a space stands behind a comma."""
+
 _OPENED = re.compile(r"[\[{,]\s{0,80}(?=[\"'][^\"'\n]{1,60}[\"']\s{0,2}:|\{|\[)|[\[,]\s{0,80}(?=[\"'])")
 """What stands before a member of JSON, which begins a sentence of its own, with its key."""
 
@@ -82,11 +81,6 @@ _CELL_END = re.compile(r"\s{0,4}\|\Z")
 """The mark of an item with its box, and the mark behind the last cell of a row, which are in no sentence."""
 
 _CELL = re.compile(r"(?m)(?<=[^\s|])[ \t]*\|(?=[^|\n])")
-_EMPHASIS = re.compile(
-    rf"(?:(?<!\S)[*_~`=+^]{{1,3}}\w[\w'\u2019-]{{0,24}}[.,:;!?]?[*_~`=+^]{{1,3}}\s{{1,3}})"
-    rf"{{{MIN_MARKED - 1},1000}}\S{{1,32}}"
-)
-_MARKS = re.compile(r"[*_~`=+^]")
 _STOPPED = re.compile(r"(?<![^\s.!?]\s)(?<!\S)(?:[^\W\d_][\w'\u2019-]{1,24}[.!?]\s{1,3}){4,1000}")
 """Sentences of one word, of which a model makes one."""
 _LONE = r"[^\S\n]{0,12}(?:[-*+\u2022>#|]{1,3}|\d{1,3}[.)])?[^\S\n]{0,3}[^\W_][\w'\u2019-]{0,24}[.,:;!?]?[^\S\n]{0,3}\|?"
@@ -94,9 +88,10 @@ _LINES = re.compile(rf"(?m)^(?:{_LONE}[^\S\n]{{0,3}}\n{{1,2}}){{{MIN_MARKED},100
 """One word a line, or one an item."""
 
 _LINE_MARKS = re.compile(r"[\n|]|(?m:^[^\S\n]{0,12}(?:[-*+\u2022>#]{1,3}|\d{1,3}[.)])(?=\s))")
-_LETTERS = r"[^\W\d_]{1,24}+"
+_LETTERS = r"[\"'(]?[^\W\d_]{1,24}+[,;:.!?\"')]{0,2}"
 _JOINED = re.compile(
-    rf"(?<![^\s\"'(\[*]){_LETTERS}([_./+=~\u00b7-]{{1,3}}){_LETTERS}(?:\1{_LETTERS}){{{MIN_MARKED - 1},200}}(?!\w)"
+    rf"(?<![^\s\"'(\[*=]){_LETTERS}([^\w\s]{{1,3}}|_{{1,3}}){_LETTERS}"
+    rf"(?:\1(?:{_LETTERS}|\d{{1,12}})){{{MIN_MARKED - 1},200}}(?!\w)"
 )
 _JOINT = re.compile(r"[^\w]|_")
 """Words joined by the same mark, more than a name in code has."""
@@ -139,9 +134,11 @@ class TextVariant(NamedTuple):
 
 
 def variants(text: str) -> list[TextVariant]:
-    """The variants of a canonical text: as it is laid out, and in its normal spelling if its own is unusual.
+    """The variants of a canonical text: as it is laid out, and in its normal spelling or layout if its own is unusual.
 
     The normal spelling is that of English: in another language it loses letters, so only signs are looked for there.
+    A layout that hides no word is found in honest texts too, so only evidence close to
+    certain counts in what it hides.
     """
     plain = _laid_out(text)
     parts = [part for part in (_bare(plain, region) for region in _sentences(plain)) if part]
@@ -159,10 +156,11 @@ def variants(text: str) -> list[TextVariant]:
     respelled = analysis(plain).part(respell)
     if respelled is not None:
         words = _WORD.findall(respelled.text.lower())
-        is_english = sum(word in KNOWN for word in words) >= ENGLISH * len(words)
-        is_english = is_english and len({*words}.difference(_WORD.findall(plain.lower()))) >= MIN_NEW
-        own = [one for one in sentences(respelled.text) if is_english and _is_plain(respelled.text[slice(*one)])]
-        found.append(TextVariant(respelled.text, own, start=respelled.start, end=respelled.end))
+        only_laid_out = len({*words}.difference(_WORD.findall(plain.lower()))) < MIN_NEW
+        english = is_english(respelled.text)
+        own = sentences(respelled.text)
+        own = [one for one in own if only_laid_out or (english and _is_plain(respelled.text[slice(*one)]))]
+        found.append(TextVariant(respelled.text, own, only_laid_out, respelled.start, respelled.end))
     return found
 
 
@@ -204,24 +202,22 @@ def _laid_out(text: str) -> str:
     if "\\" in text and _STRUCTURE.search(text):
         text = _NESTED.sub(lambda match: _NESTED_MARK.sub(_blank, match[0]), text)
         text = _ESCAPE.sub(lambda match: _blank(match, "\n" if match[1] else " "), text)
-    if ":" in text and _KEY.search(text):
+    if _LISTED.search(text) or (":" in text and _KEY.search(text)):
         is_json = text.lstrip()[:1] in ("[", "{")
         text = _OPENED.sub(partial(_blank, last=WALL if is_json else "\n"), text)
         if is_json:
             text = _JSON_MARKS.sub(" ", text)
     elif _SETS.search(text):
         text = _QUOTED.sub(r"\1 \3 ", text)
+    text = _LINES.sub(lambda match: _LINE_MARKS.sub(_blank, match[0]), text) if "\n" in text else text
     if is_keyed(text):
         text = NEXT_ENTRY.sub(WALL, text)
     if "|" in text:
         text = _CELL.sub(partial(_blank, last="\n"), text)
-    if _MARKS.search(text):
-        text = _EMPHASIS.sub(lambda match: _MARKS.sub(" ", match[0]), text)
     text = _STOPPED.sub(lambda match: re.sub(r"[.!?]", " ", match[0]), text)
     text = _JOINED.sub(lambda match: _JOINT.sub(" ", match[0]), text)
     text = _SHOUTED.sub(lambda match: match[0].lower(), text)
     if "\n" in text:
-        text = _LINES.sub(lambda match: _LINE_MARKS.sub(_blank, match[0]), text)
         text = _SOFT_BREAK.sub(" ", _COMMENT.sub(_blank, _FOLDED.sub(_blank, text)))
     return _PACKED.sub(_without_words, text)
 

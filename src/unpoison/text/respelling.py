@@ -22,7 +22,7 @@ from unpoison.text.gibberish import are_frequent
 from unpoison.text.homoglyphs import LOOSE
 from unpoison.text.tokens import ENGLISH_318, word_list
 
-__all__ = ["KNOWN", "respell"]
+__all__ = ["is_english", "respell"]
 
 KNOWN = ENGLISH_318 | word_list("injections")
 """Words to recognise after marks inside them are removed: words of injections, and function words."""
@@ -36,9 +36,7 @@ TOGETHER = 8
 CHANGED = 0.2
 """Minimum number of changes per word in a block to respell it; changes inside words count twice."""
 
-SPELLING = 2
-
-DENSE = 6
+SPELLING, DENSE = 2, 6
 """If one in this number of words contains a mark, all marks are removed."""
 
 MIN_MARKS = 4
@@ -47,14 +45,18 @@ MIN_MARKS = 4
 ACCENTS = 0.25
 """Minimum number of accented letters per word to remove the accents."""
 
+ENGLISH = 0.25
+"""The share of `KNOWN` words from which a respelled text is one that was disguised."""
+
 MAX_WORD_LETTERS = 13
 """Maximum letters of a word in `KNOWN`."""
 
 MARKUP = re.compile(
-    r"<[^<>]{0,200}>|\]\([^()\s]{0,400}\)|(?:https?://|www\.)\S{1,400}"
+    r"<[^<>]{0,200}>|\[(?=[^\[\]\n]{1,80}\]\()|\]\([^()\s]{0,400}\)|(?:https?://|www\.)\S{1,400}"
+    r"|\[/[a-z]{1,8}\]|\[([a-z]{1,8})\](?=[^\[\]]{0,200}\[/\1\])"
     r"|(?<!\\)\\[A-Za-z]{1,20}[0-9]{0,5}(?=[\s{\\~])"
 )
-"""Tags of any name, targets of links, addresses, and commands of TeX and RTF."""
+"""Tags of any name, marks and targets of links, addresses, tags of forums, and commands of TeX and RTF."""
 
 LETTER = r"[^\W\d_]"
 FOLDED = {
@@ -79,6 +81,8 @@ PROSE = 3
 BREAK = re.compile(rf"(?<={LETTER})-\n(?={LETTER})")
 JOINT = re.compile(rf"(?<={LETTER})(?:[^\w\s]{{1,3}}|_{{1,3}})(?={LETTER})")
 CHAIN = re.compile(rf"(?<!{LETTER}){LETTER}++(?:(?:[^\w\s]{{1,3}}|_{{1,3}}){LETTER}++)++")
+EDGE = re.compile(r"(?<!\S)[^\w\s]{1,8}(?![^\w\s])|(?<=\w)[^\w\s]{0,8}[^\w\s.,;:!?][^\w\s]{0,8}(?!\S)")
+"""Marks around a word, without those behind it that end a clause."""
 PIECE = re.compile(f"{LETTER}+")
 NUMBER = re.compile(r"(?<![\w.])[\[(#]?\d[\d:.,/%+-]*[\])>.:]?(?!\w)|\[\d{1,4}\]|(?m:^[#>*+|/-]{1,3} )")
 WORD = re.compile(r"[^\W_]+")
@@ -87,12 +91,10 @@ SPELT = re.compile(  # most letters are passed over at once
     rf"[^a-z\s](?:(?<={LETTER}[^\w\s])[^\w\s]{{0,2}}(?={LETTER})|(?<=[_@$|])|(?<=!)(?=\w)|(?<=\d)(?={LETTER})"
     rf"|(?<={LETTER}\d)|(?<=[a-z][A-Z])|(?<={STRANGE.pattern}))"
 )
-LAID = re.compile(r"\d+|[\n<\\]|://|\]\(|(?m:^[#>*+|/-])")
+LAID = re.compile(r"\d+|[\n<\\\x1e]|://|\]\(|(?m:^[#>*+|/-])|(?<!\S)[^\w\s]")
 """Every possible change involves one of these, so a block with few of them is skipped."""
 
-SPACE = re.compile(r"\s")
-LINES = re.compile(r" ?\n ?")
-SPACES = re.compile(r" {2,}")
+SPACE, SPACES, LINES = re.compile(r"\s"), re.compile(r" {2,}"), re.compile(r" ?[\n\x1e] ?")
 
 
 class Respelled(NamedTuple):
@@ -111,11 +113,11 @@ class Respelled(NamedTuple):
 def respell(text: str) -> Respelled | None:
     """Respell the disguised blocks of a text.
 
-    This removes tags of any name, addresses, commands, numbers and numbering; white space inside words, and accents, if
-    there are many; marks inside words, if there are many or the word without the mark is in `KNOWN`. Line breaks become
-    spaces; digits and signs for letters, letters with bars or hooks, and look-alikes become plain letters. Such changes
-    also apply to a few words of honest texts, so only blocks with at least `CHANGED` changes per word are respelled,
-    whatever surrounds them.
+    This removes tags of any name, addresses, commands, numbers and numbering; white space inside words, and accents of
+    English, if there are many; marks around words, if there are many, and inside them, if there are many or the word
+    without the mark is in `KNOWN`. Line breaks become spaces; digits and signs for letters become plain letters, and in
+    English letters with bars or hooks and look-alikes. Such changes also apply to a few words of honest texts, so only
+    blocks with at least `CHANGED` changes per word are respelled, whatever surrounds them.
 
     Args:
         text: The canonical text.
@@ -191,10 +193,11 @@ def _respell_stretch(block: str) -> tuple[str, list[Region], float]:
     put(_split_words(text) if _crowded(text) else ())
     put([(*m.span(), "" if _inside(m) else " ") for m in MARKUP.finditer(text)], weight=1)
     if not text.isascii():
-        put([(*m.span(), FOLDED[ord(m[0])]) for m in STRANGE.finditer(text)])
-        worn = list(ACCENTED.finditer(text))
-        if len(worn) >= ACCENTS * words:
-            put([(*m.span(), normalize("NFD", m[0])[0]) for m in worn])
+        worn = {m.start(): normalize("NFD", m[0])[0] for m in ACCENTED.finditer(text)}
+        plain = worn if len(worn) >= ACCENTS * words else {}
+        plain |= {m.start(): FOLDED[ord(m[0])] for m in STRANGE.finditer(text)}
+        folded = [(at, at + 1, letter) for at, letter in sorted(plain.items())]
+        put(folded if is_english(JOINT.sub("", UNTRACED.put(text, folded))) else ())
     put(_restore_letters(text, words))
     put([change for name in HUMPS.finditer(text) for change in _word_gaps(name)])
     put([(*m.span(), "") for m in BREAK.finditer(text)])
@@ -204,6 +207,8 @@ def _respell_stretch(block: str) -> tuple[str, list[Region], float]:
     elif joints:
         put([gap for chain in CHAIN.finditer(text) for gap in _gaps(chain)])
     put([(*m.span(), " ") for m in NUMBER.finditer(text)], weight=1)
+    edges = [(*m.span(), "") for m in EDGE.finditer(text)]
+    put(edges if len(edges) >= max(MIN_MARKS, words / DENSE) else (), weight=1)
     put([(*m.span(), " ") for m in SPACES.finditer(text)], weight=0)
     put([(*m.span(), " ") for m in LINES.finditer(text)], weight=1)
     return text, origins, changes / words
@@ -218,6 +223,12 @@ def _moved(origins: list[Region], changes: Sequence[Change]) -> list[Region]:
         moved += [] if alike else [(origins[start][0], origins[max(end - 1, start)][1])] * len(new)
         place = end
     return moved + origins[place:]
+
+
+def is_english(text: str) -> bool:
+    """Whether a text has so many of the words to recognise that English is meant."""
+    found = PIECE.findall(text.lower())
+    return sum(word in KNOWN for word in found) >= ENGLISH * len(found)
 
 
 def _inside(match: re.Match[str]) -> bool:
@@ -281,8 +292,8 @@ CROWDED = 5.0
 LONGEST = 16
 """Maximum letters of a joined word."""
 
-KNOWN_COST, WORD_COST, SHORT_COST = 1.0, 1.5, (9.0, 2.6, 2.2)
-"""The cost of a word of `KNOWN`, of a frequent word, and of one with one, two or three letters."""
+KNOWN_COST, WORD_COST = 1.0, (9.0, 2.6, 2.2, 1.5)
+"""The cost of a word of `KNOWN`, and of a frequent word with one, two, three or more letters."""
 
 BEGIN_COST, LETTER_COST, LONG, BEYOND_COST = 1.5, 0.7, 11, 1.0
 """The cost of beginning an unknown word, of each of its letters, and of each letter after the eleventh in addition."""
@@ -344,7 +355,8 @@ def _words(text: str, pieces: list[Region], known: dict[int, list[int]]) -> list
             strange, long = on, long + size
         cost[last], before[last] = strange, begun
         for first in known.get(last, ()):
-            price = cost[first] + _price("".join(lowered[first:last]))
+            word = "".join(lowered[first:last])
+            price = cost[first] + (KNOWN_COST if word in KNOWN else WORD_COST[min(len(word), len(WORD_COST)) - 1])
             if price < cost[last]:
                 cost[last], before[last], familiar[last] = price, first, True
     words, last = list[tuple[int, int, bool]](), count
@@ -352,12 +364,6 @@ def _words(text: str, pieces: list[Region], known: dict[int, list[int]]) -> list
         words.append((before[last], last, familiar[last]))
         last = before[last]
     return [word for word in _with_endings(lowered, words[::-1]) if word[1] - word[0] > 1]
-
-
-def _price(word: str) -> float:
-    if word in KNOWN:
-        return KNOWN_COST
-    return SHORT_COST[len(word) - 1] if len(word) <= len(SHORT_COST) else WORD_COST
 
 
 def _with_endings(lowered: list[str], words: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:

@@ -19,10 +19,13 @@ MAX_WORDS = 80
 STOP_WORDS = word_list("function_words")
 """Function words, which do not contribute to the topic of a question or sentence."""
 
+_CLOSING = r"\"'\u2019\u201d\u201c\u00bb\u203a\u300d)}*_~`"
+"""Marks that close a quotation, brackets, emphasis or code."""
+
 _END = re.compile(
     r"(?=[.!?\u2026\r\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367])(?:"  # seven times as fast
-    r"[.!?\u2026][\"'\u2019\u201d)]*(?:\[\d+\])+"  # before the number of a footnote
-    r"|[.!?\u2026][\"'\u2019\u201d)\]]*(?=\s)"  # before white space
+    rf"[.!?\u2026][{_CLOSING}]*(?:\[\d+\])+"  # before the number of a footnote
+    rf"|[.!?\u2026][{_CLOSING}\]]*(?=\s)"  # before white space
     r"|[?!](?=\w)|(?<=[^\W_A-Z]{2}|[^\W_A-Z][)\"\u201d])\.(?=[A-Z])"  # glued to the next sentence
     r"|[\r\n]+|[^.!?\u2026\r\n])"
 )
