@@ -215,7 +215,7 @@ class Passage:
         """For each window (start, end) of the reading, the regions of `raw` that it came from, ascending."""
         if not windows:
             return []
-        if self.verbatim:
+        if self.verbatim or self.reading == self.raw:
             return [((start, end),) if start < end else () for start, end, *_ in windows]
         from unpoison.text.canonical import redact_with_trace
 

@@ -7,6 +7,7 @@ language; everything else is left to the transformer. Every gap is bounded, so m
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -103,9 +104,8 @@ def _overrides(text: str) -> Iterator[Region]:
 
 def _likely(text: str) -> list[int]:
     """The languages of which a text has a word of each class."""
-    grammar, present = load_grammar(), set[tuple[int, str]]()
-    for word in set(_WORD.findall(text)):
-        present |= _classes_of(word[:40])
+    grammar = load_grammar()
+    present = set[tuple[int, str]]().union(*map(_classes_of, {word[:40] for word in _WORD.findall(text)}))
     if _UNSPACED.search(text):
         for number, language in enumerate(grammar.languages):
             if language.unspaced:
@@ -113,7 +113,8 @@ def _likely(text: str) -> list[int]:
                 present |= {
                     (number, name) for name, words in own if any(word.replace("_", " ") in text for word in words)
                 }
-    return [n for n in range(len(grammar.languages)) if all((n, name) in present for name in CLASSES)]
+    classes = Counter(number for number, _ in present)
+    return sorted(number for number, count in classes.items() if count == len(CLASSES))
 
 
 @lru_cache(maxsize=20_000)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from unpoison.text.analysis import groups
+from unpoison.text.analysis import analysis, groups
 from unpoison.text.languages import is_mixed, other_language
 from unpoison.text.pieces import Numbers, Tokens, hashes, tokens
 from unpoison.utils.assets import array_folder
@@ -174,7 +174,7 @@ def gibberish_of(texts: Sequence[str]) -> NDArray[np.float64]:
         values[begin:end] = 1 / (1 + np.exp(-np.maximum(scores, -700.0)))
         values[begin:end][np.isneginf(scores)] = 0.0
     for i in np.flatnonzero(values > THRESHOLD).tolist():  # few: their windows are read again
-        values[i] = gibberish(texts[i]).probability
+        values[i] = analysis(texts[i]).part(gibberish).probability
     return values
 
 

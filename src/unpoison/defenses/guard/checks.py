@@ -170,7 +170,7 @@ class Checks:
                 windows[i] = [Window(*one, reason) for one in crafted.suspicious(i, self.threshold) or worst]
         if "gibberish" in over and self._acts("gibberish"):
             for i in np.flatnonzero(over["gibberish"]).tolist():
-                stretch = gibberish.gibberish(texts[i])
+                stretch = analysis(texts[i]).part(gibberish.gibberish)
                 probability = float(self._rescale(np.array([stretch.probability]))[0])
                 reason = str(Reason.of("gibberish.window"))
                 windows.setdefault(i, []).append(Window(stretch.start, stretch.end, probability, reason))
@@ -191,7 +191,7 @@ def check_reason(check: str, passage: Passage) -> Reason:
         case "hidden":
             return Reason.of("hidden", what=str(passage.hidden))
         case "gibberish":
-            start, end = gibberish.gibberish(passage.reading)[1:]
+            start, end = analysis(passage.reading).part(gibberish.gibberish)[1:]
             return Reason.of("gibberish", quote=quotable(passage.reading[start:end], MAX_QUOTE_CHARS))
     return Reason.of("crafted.window")
 
@@ -254,12 +254,11 @@ def _reason(scores: CheckScores, cut: Redaction, passage: Passage, i: int) -> Re
 
 def _doubt(scores: CheckScores, passage: Passage, i: int) -> Reason | None:
     """A style finding worth reporting for a kept passage."""
-    allow = Reason.of("allow", allow=text_hash(passage.text))
     if scores.worst[i] == "gibberish" and scores.judged.probability[i] >= REMARKABLE:
-        return Reason.of("gibberish.kept", **check_reason("gibberish", passage).parameters, clauses=[allow])
+        return Reason.of("gibberish.kept", **check_reason("gibberish", passage).parameters, clauses=[_allow(passage)])
     if "crafted" not in scores.by_check or scores.crafted.probability[i] < REMARKABLE:
         return None
-    probability, signs = float(scores.judged.probability[i]), [*_signs(scores, passage, i), allow]
+    probability, signs = float(scores.judged.probability[i]), [*_signs(scores, passage, i), _allow(passage)]
     return Reason.of("crafted.kept", probability=probability, clauses=signs)
 
 
@@ -272,11 +271,15 @@ def _drop_reason(scores: CheckScores, passage: Passage, i: int, hides: list[Reas
     """The reason of a dropped passage, from the check with the highest probability."""
     if scores.worst[i] == "hidden":
         return check_reason("hidden", passage)
-    allow = Reason.of("allow", allow=text_hash(passage.text))
     if scores.worst[i] == "gibberish":
-        return Reason.of("gibberish", **check_reason("gibberish", passage).parameters, clauses=[allow])
-    signs = [*_signs(scores, passage, i), *hides, allow]
+        return Reason.of("gibberish", **check_reason("gibberish", passage).parameters, clauses=[_allow(passage)])
+    signs = [*_signs(scores, passage, i), *hides, _allow(passage)]
     return Reason.of("crafted", probability=float(scores.crafted.probability[i]), clauses=signs)
+
+
+def _allow(passage: Passage) -> Reason:
+    """How to allow the passage."""
+    return Reason.of("allow", allow=text_hash(passage.text))
 
 
 def _signs(scores: CheckScores, passage: Passage, i: int) -> list[Reason]:
