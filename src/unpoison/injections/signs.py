@@ -88,9 +88,7 @@ def find_signs(text: str) -> list[Region]:
 
 
 def _overrides(text: str) -> Iterator[Region]:
-    grammar = load_grammar()
-    for number in _likely(text):
-        language = grammar.languages[number]
+    for language in _likely(text):
         denied, undone = map(_compiled, language.negation)
         for match in _compiled(language.override).finditer(text):
             start = match.start()
@@ -102,19 +100,15 @@ def _overrides(text: str) -> Iterator[Region]:
                 yield match.span()
 
 
-def _likely(text: str) -> list[int]:
+def _likely(text: str) -> list[Language]:
     """The languages of which a text has a word of each class."""
     grammar = load_grammar()
     present = set[tuple[int, str]]().union(*map(_classes_of, {word[:40] for word in _WORD.findall(text)}))
     if _UNSPACED.search(text):
-        for number, language in enumerate(grammar.languages):
-            if language.unspaced:
-                own = language.classes.items()
-                present |= {
-                    (number, name) for name, words in own if any(word.replace("_", " ") in text for word in words)
-                }
-    classes = Counter(number for number, _ in present)
-    return sorted(number for number, count in classes.items() if count == len(CLASSES))
+        classes = ((n, *own) for n, one in enumerate(grammar.languages) if one.unspaced for own in one.classes.items())
+        present |= {(n, name) for n, name, words in classes if any(word.replace("_", " ") in text for word in words)}
+    found = Counter(n for n, _ in present)
+    return [grammar.languages[n] for n, count in sorted(found.items()) if count == len(CLASSES)]
 
 
 @lru_cache(maxsize=20_000)

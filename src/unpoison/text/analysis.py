@@ -42,8 +42,9 @@ TOKEN: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+(?:['\u2019][^\W_{_SING
 
 _APART: Final = re.compile(f"({TOKEN.pattern})")
 
-SENTENCE_END: Final = re.compile(
-    r"[.!?\u2026][\"'\u201d\u2019)\]]*\s+|\n+|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367]"
+SENTENCE_END: Final = re.compile(  # it begins with a class, which passes over all other characters at once
+    r"[.!?\u2026\n\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965\u1362\u1367](?:"
+    r"(?<=[.!?\u2026])[\"'\u201d\u2019)\]]*\s+|(?<=\n)\n*|(?<![.!?\u2026\n]))"
 )
 """The rule that the detector of crafted texts was fitted on; `text.sentences` also handles abbreviations."""
 
@@ -63,6 +64,8 @@ ENDINGS = ("ing", "tion", "sion", "ment", "ness", "ity", "ly", "ed", "ous", "ive
            "ism", "s")  # fmt: skip
 SHAPES: Final = ("word", "year", "number", *ENDINGS)
 """Word shapes, by number: what the detectors see of a word that is not in their vocabulary."""
+
+_SHAPE_OF: Final = {ending: shape for shape, ending in enumerate(ENDINGS, SHAPES.index(ENDINGS[0]))}
 
 CAPITAL: Final = 32
 STOP: Final = 64
@@ -341,12 +344,7 @@ def english_stem(word: str) -> str:
 def _shape(bare: str) -> int:
     if not bare.isalpha() and any(map(str.isdigit, bare)):
         return 1 if YEAR.fullmatch(bare) else 2
-    if not bare.endswith(ENDINGS):
-        return 0
-    for i, ending in enumerate(ENDINGS, 3):
-        if bare.endswith(ending) and len(bare) > len(ending) + 2:
-            return i
-    return 0
+    return next((_SHAPE_OF[bare[-n:]] for n in (4, 3, 2, 1) if len(bare) > n + 2 and bare[-n:] in _SHAPE_OF), 0)
 
 
 _kept: LRUCache[str, Analysis] = LRUCache(lambda text, _: 1024 + sys.getsizeof(text), MAX_BYTES, MAX_TEXTS)

@@ -42,6 +42,9 @@ BEGINNING = 300
 CANDIDATES = 16
 """Number of texts to compare with a text word by word, those with the most common words."""
 
+TOGETHER = 64
+"""Number of texts whose common words with all others are counted at once."""
+
 SPELLING = 0.65
 """Minimum share of equal letters in two spellings of a lower-case word."""
 
@@ -158,11 +161,14 @@ def _candidates(read: Sequence[FoldedText]) -> Iterator[tuple[int, int]]:
     has = np.zeros((len(read), len(column)), np.float32)
     for row, text in zip(has, read):
         row[[column[word] for word in text.distinct if word in column]] = 1
-    size = np.array([len(text.distinct) for text in read])
-    for i, row in enumerate(has):
-        shared = has[i + 1 :] @ row
-        enough = np.flatnonzero(shared >= np.maximum(MIN_SHARED_WORDS, SHARED * np.maximum(size[i + 1 :], size[i])))
-        yield from ((i, i + 1 + j) for j in enough[np.argsort(-shared[enough], kind="stable")][:CANDIDATES].tolist())
+    least = np.maximum(MIN_SHARED_WORDS, [SHARED * len(text.distinct) for text in read])
+    for begin in range(0, len(read), TOGETHER):
+        shared = np.triu(has[begin : begin + TOGETHER] @ has.T, begin + 1)
+        alike = shared >= np.maximum(least[begin : begin + TOGETHER, None], least)
+        for i in np.flatnonzero(alike.any(axis=1)).tolist():
+            found = np.flatnonzero(alike[i])
+            found = found[np.argsort(-shared[i, found], kind="stable")]
+            yield from ((begin + i, j) for j in found[:CANDIDATES].tolist())
 
 
 def _compare_texts(left: FoldedText, right: FoldedText) -> _Compared | None:

@@ -19,7 +19,7 @@ BASE, INVERSE = 0x9E3779B97F4A7C15, pow(0x9E3779B97F4A7C15, -1, 2**64)
 MIX = 0xD6E8FEB86659FD93
 
 BUCKETS = 1024
-"""Number of hash buckets for the beginnings of unknown words, and for their endings."""
+"""Number of hash buckets for the beginnings of unknown words, and for their endings; a power of two."""
 
 MAX_WORD_LETTERS, MAX_ODD = 16, 3
 """Limits of a word's length and of its number of unknown letter triples."""
@@ -110,12 +110,9 @@ def tokens(texts: Sequence[str], triples: NDArray[np.uint8]) -> Tokens:
     word = _hashes(small, start, end)
     length, latin = end - start, sort == LATIN
 
-    def at(positions: Numbers) -> Numbers:
-        inside = (positions >= start) & (positions < end)
-        return np.where(inside, small[np.clip(positions, 0, n - 1)], 0).astype(np.int64)
-
-    first = _bucket(at(start), at(start + 1), at(start + 2))
-    last = _bucket(at(end - 1), at(end - 2), at(end - 3))
+    letters = np.concatenate([small, [0, 0]]).astype(np.int64)
+    first = _bucket(*(letters[start + k] * (length > k) for k in range(3)))
+    last = _bucket(*(letters[end - 1 - k] * (length > k) for k in range(3)))
 
     odd = _odd(small, triples)
     build = np.minimum(length, MAX_WORD_LETTERS - 1) * (MAX_ODD + 1)
@@ -153,7 +150,7 @@ def _hashes(small: NDArray[np.uint32], start: Numbers, end: Numbers) -> NDArray[
 
 def _bucket(a: Numbers, b: Numbers, c: Numbers) -> Numbers:
     mixed = a * 961_748_927 + b * 982_451_653 + c * 776_531_401
-    return np.asarray((mixed ^ (mixed >> 13)) % BUCKETS)
+    return np.asarray((mixed ^ (mixed >> 13)) & (BUCKETS - 1))
 
 
 def _odd(small: NDArray[np.uint32], triples: NDArray[np.uint8]) -> Numbers:

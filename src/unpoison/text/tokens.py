@@ -65,7 +65,7 @@ UNSPACED = (
 """Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han."""
 
 _LETTER = rf"[^\W_{UNSPACED}]"
-READ_WORD = re.compile(rf"(?:\d+(?:[.,:/]\d+)+|{_LETTER}+)(?:['\u2019-]{_LETTER}+)*%?|[^\W_]")
+READ_WORD = re.compile(rf"(?:[a-zA-Z]++{_LETTER}*+|\d+(?:[.,:/]\d+)+|{_LETTER}++)(?:['\u2019-]{_LETTER}+)*%?|[^\W_]")
 """A word as readers see it: "3.5", "10:30", "5%", "O'Neill" and "well-known" are one word each, and so is every
 character of a script without spaces."""
 

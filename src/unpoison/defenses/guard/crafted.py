@@ -183,12 +183,12 @@ class Crafted:
         """
         if not texts:
             return Judgement.nothing(0)
-        bodies = texts if bodies is None else bodies
-        bodies = [body or text for text, body in zip(texts, bodies, strict=True)]
+        bodies = [body or text for text, body in zip(texts, texts if bodies is None else bodies, strict=True)]
         titled = [i for i, (text, body) in enumerate(zip(texts, bodies)) if len(body) < len(text)]
         parts = [*bodies, *(texts[i][: len(texts[i]) - len(bodies[i])] for i in titled)]
-        k, known, among = len(texts), words_of(parts), len(texts) - len(readings) if use_neighbors else 0
-        wanted, spoken = QuestionTerms.of(words_of([question])[0]), TextWords.of(known)
+        asked, *known = words_of([question, *parts])
+        k, among = len(texts), len(texts) - len(readings) if use_neighbors else 0
+        wanted, spoken = QuestionTerms.of(asked), TextWords.of(known)
         owner = np.concatenate([np.arange(k), np.array(titled, np.int64)])[spoken.owner]
         odds, alone, last, full = self._odds(parts, known, beside(wanted, spoken), k)
         if among:

@@ -191,8 +191,8 @@ def beside(wanted: QuestionTerms, spoken: TextWords) -> Matrix:
     phrase = np.full(len(stem), -1)
     phrase[: max(len(stem) - 2, 0)] = _places(wanted.phrases, _phrases(stem))
     return np.column_stack([
-        _distinct(hit, len(wanted.stems), first, last) / max(len(wanted.stems), 1),
-        _distinct(phrase, len(wanted.phrases), first, np.maximum(last - 2, first)) / max(len(wanted.phrases), 1),
+        _distinct(hit, first, last) / max(len(wanted.stems), 1),
+        _distinct(phrase, first, np.maximum(last - 2, first)) / max(len(wanted.phrases), 1),
         np.log1p(ranges(new, first, last)),
         np.log1p(np.maximum(last - first, 1)),
     ])  # fmt: skip
@@ -212,12 +212,12 @@ def _places(table: Numbers, values: Numbers) -> Numbers:
     return np.where(table[place] == values, place, -1)
 
 
-def _distinct(place: Numbers, count: int, first: Numbers, last: Numbers) -> Matrix:
-    """How many of `count` items occur in each stretch."""
+def _distinct(place: Numbers, first: Numbers, last: Numbers) -> Matrix:
+    """How many distinct items occur in each stretch."""
     total, at = np.zeros(len(first)), np.flatnonzero(place >= 0)
     what = place[at]
     low, high = np.searchsorted(at, first), np.searchsorted(at, last)
-    for thing in range(count):
+    for thing in set(what.tolist()):
         total += ranges(what == thing, low, high) > 0
     return total
 
@@ -247,19 +247,17 @@ def common_words(
     stem, stop = spoken.stem[: len(text)], spoken.stop[: len(text)]
     keep = ~stop & ~np.isin(stem, asked)
     names, number = np.unique(stem[keep], return_inverse=True)
-    size = max(len(names), 1)
-    holder, number = np.divmod(np.unique(text[keep] * size + number), size)
-    common = np.bincount(number, minlength=size)[number] > 1
-    words = np.maximum(np.bincount(holder, minlength=k), 1).astype(np.float64)
-    holder, number = holder[common], number[common]
+    size, holder = max(len(names), 1), text[keep]
     if k * size <= DENSE_CELLS:
         table = np.zeros((k, size))
         table[holder, number] = 1
+        words, table = np.maximum(table.sum(axis=1), 1), table[:, table.sum(axis=0) > 1]
         return words, table @ table[others].T
     from scipy.sparse import csr_array
 
     sparse = csr_array((np.ones(len(holder)), (holder, number)), shape=(k, size))
-    return words, np.asarray((sparse @ sparse[others].T).toarray(), float)
+    sparse.data[:] = 1  # where a text has a word twice
+    return np.maximum(np.diff(sparse.indptr), 1.0), np.asarray((sparse @ sparse[others].T).toarray(), float)
 
 
 Flags = NDArray[np.bool_]
