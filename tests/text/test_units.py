@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from unpoison.text.languages import MAX_NUMBER_CHARS, word_value
-from unpoison.text.units import Numbers, Units, kind_of, near, period_of, rounds, single, to_count, unit_name
+from unpoison.text.moments import kind_of
+from unpoison.text.units import Numbers, Units, near, period_of, rounds, single, to_count, unit_name
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ _ELEMENT = re.compile(
 )
 _STRINGS = [
     re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL),
-    *(re.compile(rf'(?<!\\)\\{{{n}}}"(.*?)(?<!\\)\\{{{n}}}"', re.DOTALL) for n in (1, 3)),
+    re.compile(r'(?<!\\)\\"(.*?)(?<!\\)\\"', re.DOTALL),
+    re.compile(r'(?<!\\)\\{3}"(.*?)(?<!\\)\\{3}"', re.DOTALL),
 ]
 """Strings of JSON, of JSON in one of them, and of JSON in one of those."""
 

@@ -48,11 +48,11 @@ _FOLDED = re.compile(r"\\\n[ ]*\\?|(?<=[^\s.!?:;|>}\]])\n[ ]+(?=[^\W\d_A-Z]+[ ,.
 """A line end inside a value as YAML folds it: behind a backslash, or before an indented line that goes on."""
 
 _STRUCTURE = re.compile(r"(?<!\\)[\"'][^\"'\n]{0,400}\\[n\"]")
-_ESCAPE = re.compile(r"\\+(?:(n)|[\"'])")
+_ESCAPE = re.compile(r"(?<!\\)\\++(?:(n)|[\"'])")
 """A quoted value with a line end or a mark written out, as JSON, YAML and Python write one."""
 
 _NESTED = re.compile(r'"\s{0,80}(?:[{\[]\s{0,80}){1,9}\\"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_NESTED_MARK = re.compile(r'\\+(?=")')
+_NESTED_MARK = re.compile(r'(?<!\\)\\++(?=")')
 """JSON in a string of JSON, and what stands before a mark of it."""
 
 _KEY = re.compile(r"([\"'])[\w.$@-]{1,40}\s{0,8}\1\s{0,2}:(?=\s|[\"'\[{\d]|[-\w])")
