@@ -32,7 +32,7 @@ LEADS: str = read_data("orders.json")["leads"]
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0900-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CLAUSE = re.compile(
-    r"(?:^\s?|[\n.!?>|\"\u201c-\u201e\u00ab\u00bb\u2039\u203a`(\[{*#~=_\u2022\u2026-]\s?|(?:^|[\s(])'"
+    r"(?:^\s?|[\n.!?>|\"\u201c`(\[{*#~=_\u2022\u2026-]\s?|(?:^|[\s(])'"
     r"|[\u3002\uff01\uff1f\uff0c\u300c\u3001\u8bf7\u8acb])$"
     rf"|[,;:] {{1,3}}$|[,;:(\u2018\u2014\u2013]$|(?<!\w)(?:{LEADS})[^\w.]{{1,3}}$"
 )
