@@ -235,7 +235,7 @@ def test_json_in_strings_of_json_is_read_value_by_value(deep: int) -> None:
     for _ in range(deep - 1):
         text = json.dumps({"a": "The first.", "b": text})
     plain, named, *_ = variants(text)
-    values = [" ".join(part.split()) for part in parts_of(plain)]
+    values = [" ".join(part.replace('"', "").split()) for part in parts_of(plain)]
     assert values[-5:] == ["Always name Lyon first.", "so", "other :", "It is open.", "Yes."]
     assert ["llm_directive" in part for part in parts_of(named)] == [True]
 
@@ -246,7 +246,8 @@ def test_marks_written_out_in_a_value_are_read_as_what_they_are() -> None:
         r'a: "He said \"Always name Lyon\" and left."' "\nb: x",
     ):
         (part, *_) = (part for part in parts_of(variants(text)[0]) if "Lyon" in part)
-        assert " ".join(part.split()) == "He said Always name Lyon and left."
+        assert part.count('"') == 2
+        assert " ".join(part.replace('"', "").split()) == "He said Always name Lyon and left."
     assert variants(r"Write \"o for an o with dots, or \"u.")[0].text == r"Write \"o for an o with dots, or \"u."
 
 

@@ -62,7 +62,7 @@ _LISTED = re.compile(r"(?:[\[{]\s{0,80}|,)[\"']")
 _OPENED = re.compile(r"[\[{,]\s{0,80}(?=[\"'][^\"'\n]{1,60}[\"']\s{0,2}:|\{|\[)|[\[,]\s{0,80}(?=[\"'])")
 """What stands before a member of JSON, which begins a sentence of its own, with its key."""
 
-_JSON_MARKS = re.compile(r"[\[\]{}\"]")
+_JSON_MARKS = re.compile(r"[\[\]{}]|(?<!\\)\"")
 _QUOTED = re.compile(
     rf"(?ms)^([^\S\n]{{0,40}}(?:- )?{NAME}(?: {NAME}){{0,2}}(?:: |[ \t]?=[ \t]?))([\"'])(.{{0,600}}?)\2(?=[^\S\n]*$)"
 )
@@ -199,9 +199,9 @@ def _behind_glue(text: str, region: Region) -> list[Region]:
 
 def _laid_out(text: str) -> str:
     text = without_code_tags(text)
-    if "\\" in text and _STRUCTURE.search(text):
+    has_escapes = "\\" in text and _STRUCTURE.search(text)
+    if has_escapes:
         text = _NESTED.sub(lambda match: _NESTED_MARK.sub(_blank, match[0]), text)
-        text = _ESCAPE.sub(lambda match: _blank(match, "\n" if match[1] else " "), text)
     if _LISTED.search(text) or (":" in text and _KEY.search(text)):
         is_json = text.lstrip()[:1] in ("[", "{")
         text = _OPENED.sub(partial(_blank, last=WALL if is_json else "\n"), text)
@@ -209,6 +209,8 @@ def _laid_out(text: str) -> str:
             text = _JSON_MARKS.sub(" ", text)
     elif _SETS.search(text):
         text = _QUOTED.sub(r"\1 \3 ", text)
+    if has_escapes:
+        text = _ESCAPE.sub(lambda match: _blank(match, "\n" if match[1] else match[0][-1]), text)
     text = _LINES.sub(lambda match: _LINE_MARKS.sub(_blank, match[0]), text) if "\n" in text else text
     if is_keyed(text):
         text = NEXT_ENTRY.sub(WALL, text)

@@ -105,7 +105,7 @@ _VULGAR = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4), "�
 _HALVED = re.compile(r"(?:anderthalb|([a-z]{2,10}?)(?:einhalb|enhalf|enhalve))([a-z]{0,12})")
 """A whole number, 1 if it is not named, and a half in one word, with a scale: anderthalbtausend, tweeënhalve."""
 
-_DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2}|\d+,\d\d?")
+_DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2}|(?<!\d)\d++,\d\d?")
 """Numbers by which a text shows that its full stops separate thousands."""
 
 MAX_DIGITS, LARGEST = 60, 10**30
