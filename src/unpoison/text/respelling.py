@@ -36,8 +36,8 @@ TOGETHER = 8
 CHANGED = 0.2
 """Minimum number of changes per word in a block to respell it; changes inside words count twice."""
 
-SPELLING, DENSE = 2, 6
-"""If one in this number of words contains a mark, all marks are removed."""
+SPELLING, DENSE, WORN = 2, 6, 2
+"""If one in this number of words contains a mark, or for the last has one around it, all marks are removed."""
 
 MIN_MARKS = 4
 """Minimum number of marks inside words for that."""
@@ -208,7 +208,7 @@ def _respell_stretch(block: str) -> tuple[str, list[Region], float]:
         put([gap for chain in CHAIN.finditer(text) for gap in _gaps(chain)])
     put([(*m.span(), " ") for m in NUMBER.finditer(text)], weight=1)
     edges = [(*m.span(), "") for m in EDGE.finditer(text)]
-    put(edges if len(edges) >= max(MIN_MARKS, words / DENSE) else (), weight=1)
+    put(edges if len(edges) >= max(MIN_MARKS, words / WORN) else (), weight=1)
     put([(*m.span(), " ") for m in SPACES.finditer(text)], weight=0)
     put([(*m.span(), " ") for m in LINES.finditer(text)], weight=1)
     return text, origins, changes / words
