@@ -248,3 +248,9 @@ def test_a_string_of_json_is_no_quotation_and_may_hold_one() -> None:
         )  # fmt: skip
     for text in (f'{{"a": "{HONEST}", "b": "{ORDER}"}}', f'{{"a": "{HONEST}", "b": "\\"{ORDER}\\""}}'):
         assert quotation_around(text, text.index(ORDER), text.index(ORDER) + 1) is None
+
+
+def test_a_string_of_json_that_never_ends_is_searched_once() -> None:
+    hostile = '{"a": "' + '\\"' * 100_000
+    assert string_around(hostile, len(hostile) // 2) is None
+    assert string_around('{"a": "say \\"no\\" now"}', 12) == (7, 21)

@@ -73,7 +73,7 @@ _ELEMENT = re.compile(
     r"</?(?:p|li|td|th|tr|div|h[1-6]|blockquote|section|article|dd|dt|pre)\b[^<>]{0,200}>", re.IGNORECASE
 )
 _STRINGS = [
-    re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL),
+    re.compile(r'(?<!\\)"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL),
     re.compile(r'(?<!\\)\\"(.*?)(?<!\\)\\"', re.DOTALL),
     re.compile(r'(?<!\\)\\{3}"(.*?)(?<!\\)\\{3}"', re.DOTALL),
 ]
