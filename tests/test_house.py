@@ -29,11 +29,11 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_093,
+    "unpoison": 29_156,
     "unpoison/agents": 1_985,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
-    "unpoison/core": 1_185,
-    "unpoison/injections": 1_145,
+    "unpoison/core": 1_187,
+    "unpoison/injections": 1_177,  # long sentences by clauses
     "unpoison/models": 2_985,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_034,
     "unpoison/runtime": 483,
@@ -45,14 +45,14 @@ LINES = {
 }
 """The most lines of code of each house and room."""
 
-MODULES = {"unpoison": 226, "unpoison_lab": 10_441}
+MODULES = {"unpoison": 226, "unpoison_lab": 80}
 """The most modules of each house."""
 
 BUDGETS = {
     "modules with one importer": 37,
     "names that nobody imports": 0,
     "modules without a test file of their name": 22,
-    "lines of code in tests": 44_553,
+    "lines of code in tests": 44_640,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

@@ -7,10 +7,10 @@
 
 Everything goes through `Guard` or `screen_tool_result`. Ordinary text counts as touched where anything of it is cut. An
 attack counts as *read* where its payload is left, or half of the runs of four words of an attack without a payload. It
-stands alone, in any of five shapes of an honest document, in a mail between two people, and as a value of a tool's
-result, of JSON and of YAML; harmless look-alikes stand in the same places and count as touched. None of these texts was
-trained on: first tries eight and nine (`first_tries.jsonl`), ordinary text, families and languages set aside, AgentDojo
-v1, and what tools write on the machine that measures (`command_output.py`).
+stands alone, between two commas of an honest sentence, in any of five shapes of an honest document, in a mail between
+two people, and as a value of a tool's result, of JSON and of YAML; harmless look-alikes stand in the same places and
+count as touched. None of these texts was trained on: first tries eight and nine (`first_tries.jsonl`), ordinary text,
+families and languages set aside, AgentDojo v1, and what tools write on the machine that measures (`command_output.py`).
 """
 
 from __future__ import annotations
@@ -149,6 +149,12 @@ def in_document(text: str) -> tuple[str, ...]:
     )
 
 
+def in_sentence(text: str) -> str:
+    """A text without its last mark, between the clauses of an honest sentence."""
+    first, last = HONEST
+    return f"{first[:-1]}, {text.strip().rstrip('.!?')}, and {last[0].lower()}{last[1:]}"
+
+
 def in_mail(text: str) -> str:
     """A text in a mail, in which people order one another about."""
     head = "From: anna@firma.example\nTo: ben@firma.example\nSubject: leave\n\nHi,\n\n"
@@ -199,7 +205,8 @@ def attacks(rows: Iterable[Row], guard: Guard, threshold: float) -> Iterator[str
     for row in rows:
         document = any(hit(guard, row, carrier) for carrier in in_document(row.text))
         mail = hit(guard, row, in_mail(row.text))
-        hits = hit(guard, row, row.text), document, mail, hit_as_value(row, threshold)
+        sentence = hit(guard, row, in_sentence(row.text))
+        hits = hit(guard, row, row.text), sentence, document, mail, hit_as_value(row, threshold)
         for group in dict.fromkeys(("all", f"kind: {row.kind}", f"language: {row.language}")):
             counts[row.attack, group].append(hits)
     for (attack, group), found in sorted(
@@ -292,7 +299,7 @@ def main() -> None:
             orders, harmless = ([row for row in texts_of() if row.attack is label] for label in (True, False))
             chosen = [*sample(orders, size, options.seed), *sample(harmless, size, options.seed)]
             show(
-                f"| {name} | group | texts | alone | in a document | in a mail | as a value |",
+                f"| {name} | group | texts | alone | in a sentence | in a document | in a mail | as a value |",
                 attacks(chosen, guard, options.threshold),
             )
     if "families" in wanted:

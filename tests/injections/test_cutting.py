@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -22,7 +23,7 @@ from unpoison.injections.cutting import (
     WithoutInjections,
     _injections_above,
     _worth_keeping,
-    cut_of,
+    find_cuts,
     harmless,
     injections_in,
     without_injections,
@@ -269,18 +270,18 @@ def at(text: str, part: str, probability: float) -> Injection:
 def test_what_is_cut_hangs_on_how_sure_it_is() -> None:
     text = f"{HONEST[0]} {ORDER} It is so.\n\n{HONEST[1]}"
     passage, first = Passage(text), text.index(ORDER)
-    strong = cut_of(passage, at(passage.reading, ORDER[:-1], 0.9))
+    strong = find_cuts(passage, [at(passage.reading, ORDER[:-1], 0.9)])[0]
     assert [(one.start, one.end, one.field) for one in strong.spans] == [(first, text.index("\n"), "text")]
     assert (strong.strong, strong.quoted, strong.spans[0].probability) == (True, False, 0.9)
-    weak = cut_of(passage, at(passage.reading, ORDER[:-1], 0.4))
+    weak = find_cuts(passage, [at(passage.reading, ORDER[:-1], 0.4)])[0]
     assert [(one.start, one.end) for one in weak.spans] == [(first, first + len(ORDER))]
     assert (weak.strong, weak.quoted) == (False, False)
     quoted = Passage(f'{HONEST[0]} It says "{ORDER}" somewhere. {HONEST[1]}')
-    found = cut_of(quoted, at(quoted.reading, ORDER[:-1], 0.9))
+    found = find_cuts(quoted, [at(quoted.reading, ORDER[:-1], 0.9)])[0]
     assert [quoted.text[one.start : one.end] for one in found.spans] == [f'"{ORDER}"']
     assert (found.strong, found.quoted) == (True, True)
     titled = Passage(HONEST[0], title=ORDER)
-    assert cut_of(titled, at(titled.reading, ORDER[:-1], 0.9)).spans[0].field == "title"
+    assert find_cuts(titled, [at(titled.reading, ORDER[:-1], 0.9)])[0].spans[0].field == "title"
 
 
 def test_a_rest_says_something_with_three_words() -> None:
@@ -347,3 +348,21 @@ def test_a_note_names_ten_passages_and_counts_the_others() -> None:
     assert seen(2) == ("unread language, in passage 0, 1",)
     assert seen(10)[0].endswith("8, 9")
     assert seen(12)[0].endswith("8, 9 and 2 more")
+
+
+def test_a_passage_of_many_injections_is_dropped_and_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each trace reads the whole text: one a place made a minute of 100 KB."""
+    passage = Passage(f"{ORDER}\n\n{HONEST[0]}\n\n" * 40)
+    traced = list[int]()
+    regions = Passage.regions
+
+    def counted(self: Passage, windows: Sequence[tuple[Any, ...]]) -> Any:
+        traced.append(len(windows))
+        return regions(self, windows)
+
+    monkeypatch.setattr(Passage, "regions", counted)
+    (detection,) = detect_all([passage.reading])
+    found = run(without_injections(passage, detection), Models())[0]
+    assert found.passage is None
+    assert [(one.start, one.end) for one in found.spans] == [(0, passage.text.rindex(ORDER) + len(ORDER))]
+    assert [size for size in traced if size] == [40]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unpoison.text.sentences import MAX_WORDS, around, sentences, split
+from unpoison.text.sentences import LONG, MAX_WORDS, around, clauses, sentences, split
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,48 @@ def test_a_long_sentence_is_read_in_pieces_that_keep_their_places() -> None:
     assert [len(piece.words) for piece in pieces] == [MAX_WORDS, MAX_WORDS, 3]
     assert " ".join(piece.text for piece in pieces) == " ".join(words)
     assert all(piece.span(0, len(piece.words)) == piece.text for piece in pieces)
+
+
+SPOKEN = "the receipts of all meals go to the office"
+
+
+@pytest.mark.parametrize("between", [", ", "; ", ": ", " \u2013 ", " - ", " ("])
+def test_a_long_sentence_has_clauses(between: str) -> None:
+    text = between.join([SPOKEN] * 4)
+    regions = clauses(text, 0, len(text))
+    assert [text[start:end].strip(" ,;:(-\u2013") for start, end in regions] == [SPOKEN] * 4
+    assert "".join(text[start:end] for start, end in regions) == text
+
+
+def test_a_short_sentence_has_none_and_a_short_clause_stays_with_the_next() -> None:
+    text = f"{SPOKEN}, {SPOKEN}, or"
+    assert len(text) <= LONG
+    assert clauses(text, 0, len(text)) == []
+    text = f"yes, no, {SPOKEN}, {SPOKEN}, {SPOKEN}"
+    first, *_ = clauses(text, 0, len(text))
+    assert text[slice(*first)] == f"yes, no, {SPOKEN}, "
+
+
+def test_clauses_of_a_script_without_spaces() -> None:
+    clause = "\u5458\u5de5\u51fa\u5dee\u56de\u6765\u4e4b\u540e\u5fc5\u987b\u63d0\u4ea4\u9910\u8d39"
+    text = f"{clause}\uff0c" * 4
+    assert [text[slice(*one)] for one in clauses(text, 0, len(text))] == [f"{clause}\uff0c"] * 4
+
+
+def test_a_long_clause_is_read_in_pieces_of_which_each_overlaps_the_next() -> None:
+    text = " ".join(f"word{number}" for number in range(100))
+    regions = clauses(text, 0, len(text))
+    assert regions[0][0] == 0
+    assert regions[-1][1] == len(text)
+    for (start, end), (after, _) in pairwise(regions):
+        assert start < after < (start + end) // 2 + 12
+        assert {text[after - 1 : after + 1].strip(), text[end - 1 : end + 1].strip()} <= {*"w0123456789"}
+
+
+@given(st.text(alphabet="ab ,;(\u2013\uff0c\u4e00", max_size=600), st.integers(0, 50))
+def test_clauses_hold_every_letter_of_their_sentence_and_no_other(text: str, start: int) -> None:
+    start = min(start, len(text))
+    regions = clauses(text, start, len(text))
+    held = {place for one in regions for place in range(*one)}
+    assert held == (set(range(start, len(text))) if regions else set())
+    assert all(end - first <= LONG + 30 for first, end in regions)

@@ -125,8 +125,8 @@ def _parts(passage: Passage) -> list[tuple[Literal["title", "text"], int, int]]:
     return [*title, ("text", begin, len(passage.raw))]
 
 
-def spans_of(passage: Passage, windows: Sequence[tuple[int, int, float, str]]) -> Iterator[Span]:
-    """Windows of a passage's reading as spans of the caller's text: one for each region behind a window.
+def spans_of(passage: Passage, windows: Sequence[tuple[int, int, float, str]]) -> list[list[Span]]:
+    """For each window of a passage's reading the spans of the caller's text: one for each region behind it.
 
     Args:
         passage: The passage.
@@ -134,9 +134,11 @@ def spans_of(passage: Passage, windows: Sequence[tuple[int, int, float, str]]) -
 
     Complexity: O(n log n) time for n characters, plus the size of the windows.
     """
-    for (_, _, probability, reason), regions in zip(windows, passage.regions(windows), strict=True):
-        for first, last in regions:
-            yield from spans_at(passage, first, last, probability, reason)
+    found = zip(windows, passage.regions(windows), strict=True)
+    return [
+        [span for region in regions for span in spans_at(passage, *region, probability, reason)]
+        for (_, _, probability, reason), regions in found
+    ]
 
 
 def spans_at(passage: Passage, start: int, end: int, probability: float, reason: str) -> Iterator[Span]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -86,21 +87,33 @@ class Cut(NamedTuple):
     strong: bool = False
 
 
-def cut_of(passage: Passage, worst: Injection, value: bool = False) -> Cut:
-    """The part to remove with an injection. O(n log n) time for n characters.
+def find_cuts(passage: Passage, found: Sequence[Injection], value: bool = False) -> list[Cut]:
+    """The parts to remove with injections; of more than `MAX_PLACES`, as the passage is dropped, only they themselves.
 
     Of a quotation only the quotation is removed, from the start of the injection. Strong evidence also removes the rest
     of the block (`injections.blocks.region_to_cut`) or value; weaker evidence removes the sentences of the injection.
     Blocks are those of the caller's text, because a canonical text has no paragraphs. A title is a block.
 
     Args:
-        passage: One that holds it.
-        worst: The injection.
-        value: Whether the text is a value of a tool's result, of which everything from the injection on is removed.
+        passage: One that holds them.
+        found: The injections.
+        value: Whether the text is a value of a tool's result, of which everything from an injection on is removed.
+
+    Complexity: O(n log n) time for n characters.
     """
-    reason = str(Reason.of(PROMPT_INJECTION, quote=quotable(worst.quote, MAX_QUOTE_CHARS)))
-    probability = round(worst.probability, 4)
-    found = tuple(spans_of(passage, [(worst.start, worst.end, probability, reason)]))
+    few = len(found) <= MAX_PLACES
+    places = [(one.start, one.end) for one in found]
+    places += [around(passage.reading, *place) for place in places if few]
+    reasons = [str(Reason.of(PROMPT_INJECTION, quote=quotable(one.quote, MAX_QUOTE_CHARS))) for one in found]
+    known = [(round(one.probability, 4), reason) for one, reason in zip(found, reasons)]
+    spans = spans_of(passage, [(*place, *own) for place, own in zip(places, known * 2)])
+    if not few:
+        return [Cut(tuple(chain.from_iterable(spans)))]
+    return [_cut(passage, *own, value) for own in zip(found, spans, spans[len(found) :])]
+
+
+def _cut(passage: Passage, worst: Injection, found: Sequence[Span], sentences: Sequence[Span], value: bool) -> Cut:
+    """The part to remove with an injection, by the spans of itself and of its sentences."""
     if not found:
         return Cut(())
     name = found[0].field
@@ -116,22 +129,21 @@ def cut_of(passage: Passage, worst: Injection, value: bool = False) -> Cut:
         end = max(close, value_end(text, end)) if value else close
         start, end = elements_to_their_end(text, start, end)
     else:
-        sentences_of = (*around(passage.reading, worst.start, worst.end), probability, reason)
         low, high = string_around(text, start) or (0, len(text))
-        found = merge_spans(
+        kept = [
             replace(one, start=max(one.start, low), end=min(one.end, high))
-            for one in spans_of(passage, [sentences_of])
+            for one in sentences
             if one.field != name or (one.start < high and low < one.end)
-        )
+        ]
         begin, close = elements_to_their_end(text, start, end)
-        element = (Span(begin, close, probability, reason, name),) if begin < start else ()
-        return Cut(merge_spans([*found, *element]))
-    return Cut((Span(start, end, probability, reason, name),), quotation is not None, worst.probability >= STRONG)
+        return Cut(merge_spans([*kept, *[replace(found[0], start=begin, end=close)] * (begin < start)]))
+    cut = replace(found[0], start=start, end=end)
+    return Cut((cut,), quotation is not None, worst.probability >= STRONG)
 
 
 def injection_spans(passage: Passage, found: Sequence[Injection], value: bool = False) -> tuple[Span, ...]:
     """The spans that are cut with injections."""
-    return _spans(passage, [cut_of(passage, one, value) for one in found])
+    return _spans(passage, find_cuts(passage, found, value))
 
 
 def _spans(passage: Passage, cuts: Sequence[Cut], before: Sequence[Span] = ()) -> tuple[Span, ...]:
@@ -140,7 +152,8 @@ def _spans(passage: Passage, cuts: Sequence[Cut], before: Sequence[Span] = ()) -
     for name in ("title", "text") if not all(cut.quoted for cut in cuts) else ():
         own = [span for span in spans if span.field == name]
         text = passage.text if name == "text" else passage.title or ""
-        for start, end in join_close_cuts(text, [(span.start, span.end) for span in own]) if len(own) > 1 else ():
+        few = 1 < len(own) <= MAX_CUTS * MAX_PLACES
+        for start, end in join_close_cuts(text, [(span.start, span.end) for span in own]) if few else ():
             worst = max((span for span in own if start <= span.start < end), key=lambda span: span.probability)
             spans = merge_spans([*spans, replace(worst, start=start, end=end)])
     return spans
@@ -179,7 +192,7 @@ def without_injections(
                 again = yield from detect(read)
                 fine = not any(_injections_above(one, RESIDUE if strong else threshold, strong) for one in again)
             return WithoutInjections(passage if fine else None, spans)
-        cuts = [cut_of(passage, one, value) for one in found]
+        cuts = find_cuts(passage, found, value)
         strong = strong or any(one.strong and not one.quoted for one in cuts)
         spans = _spans(passage, cuts, spans)
         if len(found) > MAX_PLACES or not any(one.spans for one in cuts):
@@ -218,7 +231,8 @@ def _worth_keeping(whole: Passage, rest: Passage, min_words: int | None) -> bool
 def hidden_spans(passage: Passage, probability: float) -> tuple[Span, ...]:
     """The hidden messages of a passage, as spans with the given probability."""
     reason = "a message where no reader looks"
-    return merge_spans(spans_of(passage, [(*region, round(probability, 4), reason) for region in passage.messages()]))
+    found = spans_of(passage, [(*region, round(probability, 4), reason) for region in passage.messages()])
+    return merge_spans(chain.from_iterable(found))
 
 
 def harmless(passage: Passage) -> bool:

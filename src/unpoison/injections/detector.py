@@ -6,6 +6,7 @@ libraries of the transformer only signs are found, and every detection notes thi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from unpoison.injections import model
 from unpoison.injections.reading import TextVariant, variants
 from unpoison.injections.signs import find_signs
+from unpoison.text.alignment import Region
 from unpoison.text.analysis import each
+from unpoison.text.sentences import clauses
 
 if TYPE_CHECKING:
     from unpoison.models.requests import Flow
@@ -44,6 +47,12 @@ CERTAIN = 0.95
 
 FLOOR = 0.01
 """The probability from which a sentence is reported, or a run of sentences by a classifier."""
+
+DOUBT = -8.0
+"""The log-odds above which a long sentence is also judged by clauses: an order in it is outweighed by the rest."""
+
+LIKELY = 0.3
+"""The probability from which a clause of a long sentence counts."""
 
 SLOPE = 2.0
 """Factor on the transformer's log-odds: they are a mean over tokens, which makes the model underconfident."""
@@ -174,7 +183,27 @@ def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Dete
         own = [Stretch(*variant.source(*place), p) for place, p in likely if p >= least]
         own += _signs(variant)
         found[n] += [one for one in own if not _is_known(one, found[n])]
+    if judge:
+        for n, own in _clauses(judge, read, said):
+            found[n] += [one for one in own if not _is_known(one, found[n])]
     return [_detection(text, own, "" if judge else UNJUDGED) for text, own in zip(texts, found)]
+
+
+def _clauses(
+    judge: model.SentenceModel, read: Sequence[tuple[int, TextVariant]], said: Sequence[Sequence[model.Odds]]
+) -> Iterator[tuple[int, list[Stretch]]]:
+    """The likely clauses of doubtful long sentences, by the number of their text."""
+    doubtful = list[tuple[int, TextVariant, list[Region]]]()
+    for (n, variant), odds in zip(read, said):
+        places = [] if variant.strong_only else [one.start for one in odds if one.odds > DOUBT]
+        held = [
+            (start, end) for start, end in variant.sentences if bisect_left(places, end) > bisect_left(places, start)
+        ]
+        if parts := [part for start, end in held for part in clauses(variant.text, start, end)]:
+            doubtful.append((n, variant, parts))
+    for (n, variant, _), odds in zip(doubtful, judge.log_odds([(one.text, parts) for _, one, parts in doubtful])):
+        likely = [(one, _probability(one.odds)) for one in odds]
+        yield n, [Stretch(*variant.source(one.start, one.end), p) for one, p in likely if p >= LIKELY]
 
 
 def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
@@ -190,7 +219,8 @@ def _signs(variant: TextVariant) -> list[Stretch]:
     found = list[Stretch]()
     for begin, stop in variant.sentences if variant.strong_only else [(0, len(variant.text))]:
         for start, end in find_signs(variant.text[begin:stop]):
-            close = max((last for first, last in variant.sentences if first < begin + end), default=begin + end)
+            number = bisect_left(variant.sentences, (begin + end,))
+            close = variant.sentences[number - 1][1] if number else 0
             found.append(Stretch(*variant.source(begin + start, max(begin + end, close)), CERTAIN))
     return found
 

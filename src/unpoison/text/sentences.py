@@ -5,16 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from math import ceil
 
 from unpoison.text.alignment import Region
 from unpoison.text.analysis import analysis, canonical_word, english_stem
 from unpoison.text.tokens import READ_WORD, word_list
 from unpoison.utils.assets import read_data
 
-__all__ = ["STOP_WORDS", "Sentence", "around", "sentence_of", "sentences", "split", "stem"]
+__all__ = ["STOP_WORDS", "Sentence", "around", "clauses", "sentence_of", "sentences", "split", "stem"]
 
 MAX_WORDS = 80
 """Maximum words of a sentence; longer ones are split, so that text without punctuation stays cheap to read."""
+
+LONG, CLAUSE, PIECE = 120, 40, 100
+"""Characters from which a sentence has clauses, of a clause at least, and of a piece of a long clause; a third of each
+in a script without spaces."""
+
+MAX_WORD = 15
+"""Characters of a word with its space, on average, above which a script has none."""
 
 STOP_WORDS = word_list("function_words")
 """Function words, which do not contribute to the topic of a question or sentence."""
@@ -31,6 +40,9 @@ _END = re.compile(
 )
 """Punctuation of European languages, Chinese and Japanese, Arabic and Urdu, Hindi, and Amharic."""
 
+_CLAUSE_END = re.compile(
+    r"(?<=[,;:)\u2013\u2014\u060c])\s|\s(?=[(\u2013\u2014-])|(?<=[\u3001\uff0c\uff1a\uff1b])|(?<=[^\x00-\u2fff],)"
+)
 _WITHIN = {name: re.compile(form) for name, form in read_data("boundaries.json").items()}
 """Full stops that end no sentence: of abbreviations; of some of these before a number; of German ordinals after an
 article or a preposition ("am 1. September"), and in any context before a month or a lower-case letter."""
@@ -79,6 +91,33 @@ def sentences(text: str) -> list[Region]:
         if part.strip():
             regions.append((start + len(part) - len(part.lstrip()), start + len(part.rstrip())))
     return regions
+
+
+def clauses(text: str, start: int, end: int) -> list[Region]:
+    """The clauses of a long sentence; for a long clause pieces, each with half of the one before. O(n) time."""
+    unspaced = len(text[start:end].split()) * MAX_WORD < end - start
+    long, least, size = (most // 3 if unspaced else most for most in (LONG, CLAUSE, PIECE))
+    if end - start <= long:
+        return []
+    cuts = [start]
+    for mark in _CLAUSE_END.finditer(text, start, end):
+        if mark.end() - cuts[-1] >= least and end - mark.end() >= least:
+            cuts.append(mark.end())
+    regions = list[Region]()
+    for first, last in pairwise([*cuts, end]):
+        if last - first <= long:
+            regions.append((first, last))
+            continue
+        steps = 2 * ceil((last - first) / size) - 2
+        places = [first + (last - first - size) * step // steps for step in range(steps + 1)]
+        regions += [(_word_end(text, place, first), _word_end(text, place + size, last)) for place in places]
+    return regions
+
+
+def _word_end(text: str, place: int, edge: int) -> int:
+    """The end of the word at a place inside a clause; the place itself in a script without spaces."""
+    space = text.find(" ", place, place + MAX_WORD)
+    return place if place == edge or space < 0 else space
 
 
 def _continues(text: str, start: int, end: int) -> bool:

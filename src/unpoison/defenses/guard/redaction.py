@@ -8,6 +8,7 @@ be read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -144,7 +145,7 @@ def _spans(passage: Passage, judged: Judged, i: int) -> tuple[Span, ...]:
         for window in _smallest(suspicious)
     ]
     hidden = hidden_spans(passage, float(judged.probability[i]))
-    return merge_spans([*spans_of(passage, windows), *hidden])
+    return merge_spans([*chain.from_iterable(spans_of(passage, windows)), *hidden])
 
 
 def _smallest(windows: Sequence[Window]) -> list[Window]:
