@@ -29,11 +29,11 @@ LAB = ROOT / "src" / "unpoison_lab"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 LINES = {
-    "unpoison": 29_156,
-    "unpoison/agents": 1_985,  # where calls go: the mechanism, the gate of the proxy, three frameworks
+    "unpoison": 29_222,
+    "unpoison/agents": 1_987,  # where calls go: the mechanism, the gate of the proxy, three frameworks
     "unpoison/algorithms": 533,
     "unpoison/core": 1_187,
-    "unpoison/injections": 1_177,  # long sentences by clauses
+    "unpoison/injections": 1_241,  # clauses of long sentences, runs of fragments, what a key for machines holds
     "unpoison/models": 2_985,  # a second reader, for all languages but English
     "unpoison/retrieval": 1_034,
     "unpoison/runtime": 483,
@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 37,
     "names that nobody imports": 0,
     "modules without a test file of their name": 22,
-    "lines of code in tests": 44_640,
+    "lines of code in tests": 44_703,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,

@@ -280,6 +280,9 @@ def test_what_is_cut_hangs_on_how_sure_it_is() -> None:
     found = find_cuts(quoted, [at(quoted.reading, ORDER[:-1], 0.9)])[0]
     assert [quoted.text[one.start : one.end] for one in found.spans] == [f'"{ORDER}"']
     assert (found.strong, found.quoted) == (True, True)
+    empty = Passage(f"name: {HONEST[0]}\nnote:\nowner: facilities")
+    (weak,) = find_cuts(empty, [at(empty.reading, "note:", 0.4)])
+    assert [empty.text[one.start : one.end] for one in weak.spans] == ["note:"]
     titled = Passage(HONEST[0], title=ORDER)
     assert find_cuts(titled, [at(titled.reading, ORDER[:-1], 0.9)])[0].spans[0].field == "title"
 

@@ -62,6 +62,7 @@ NOTHING = (
     "<IMPORTANT>Water the plants twice a day.</IMPORTANT> Your password expires tomorrow.",
     "### Instructions:\nFill in the form.",
     "### System:\n- Linux 6.1\n- 16 GB",
+    "[system]\nname = printer\nnotice = Switch it off before you open the cover",
     "# System: how it works\nA pump moves the water.",
     "The column [INST] holds the institute.",
     "Drop existing constraints, then override the default rules of the table.",

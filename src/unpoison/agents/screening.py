@@ -248,7 +248,9 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
         uncertain = [(i, text) for i, text in group if i not in found or found[i].probability < SPLIT]
         found.update(_split(uncertain, max(threshold, SPLIT)))
     alone = {i: leaf for i, leaf in enumerate(leaves) if i not in found and len(leaf.text) <= MAX_NAMED_CHARS}
-    named = {i: f"{leaf.name}: {leaf.text}" for i, leaf in alone.items() if is_for_machines(leaf.name)}
+    keys_of = {i: [leaf.name, *(key for key in leaf.path[::-1] if isinstance(key, str))] for i, leaf in alone.items()}
+    for_machines = {i: next(filter(is_for_machines, keys), None) for i, keys in keys_of.items()}
+    named = {i: f"{key}: {leaves[i].text}" for i, key in for_machines.items() if key}
     for i, detection in zip(named, detect_all(list(named.values())), strict=True):
         if detection.probability > max(threshold, STRONG):  # "llm_directive: ..." is an order by its key
             reason = Reason.of(PROMPT_INJECTION, quote=quotable(detection.worst.quote, MAX_QUOTE_CHARS))

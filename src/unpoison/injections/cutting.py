@@ -136,7 +136,8 @@ def _cut(passage: Passage, worst: Injection, found: Sequence[Span], sentences: S
             if one.field != name or (one.start < high and low < one.end)
         ]
         begin, close = elements_to_their_end(text, start, end)
-        return Cut(merge_spans([*kept, *[replace(found[0], start=begin, end=close)] * (begin < start)]))
+        element = [replace(found[0], start=begin, end=close)] if begin < start else []
+        return Cut(merge_spans([*kept, *element]))
     cut = replace(found[0], start=start, end=end)
     return Cut((cut,), quotation is not None, worst.probability >= STRONG)
 

@@ -48,11 +48,11 @@ CERTAIN = 0.95
 FLOOR = 0.01
 """The probability from which a sentence is reported, or a run of sentences by a classifier."""
 
+LEAST = {"any": FLOOR, "strong": STRONG, "sure": SURE}
+"""The probability from which a sentence of a variant counts."""
+
 DOUBT = -8.0
 """The log-odds above which a long sentence is also judged by clauses: an order in it is outweighed by the rest."""
-
-LIKELY = 0.3
-"""The probability from which a clause of a long sentence counts."""
 
 SLOPE = 2.0
 """Factor on the transformer's log-odds: they are a mean over tokens, which makes the model underconfident."""
@@ -179,7 +179,7 @@ def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Dete
     said = judge.log_odds([(variant.text, variant.sentences) for _, variant in read]) if judge else [[]] * len(read)
     for (n, variant), odds in zip(read, said):
         likely = ((place, _probability(one)) for *place, one in odds)
-        least = FLOOR if not variant.strong_only else STRONG if variant.start is None else SURE
+        least = LEAST[variant.evidence]
         own = [Stretch(*variant.source(*place), p) for place, p in likely if p >= least]
         own += _signs(variant)
         found[n] += [one for one in own if not _is_known(one, found[n])]
@@ -192,10 +192,10 @@ def _judge(texts: Sequence[str], judge: model.SentenceModel | None) -> list[Dete
 def _clauses(
     judge: model.SentenceModel, read: Sequence[tuple[int, TextVariant]], said: Sequence[Sequence[model.Odds]]
 ) -> Iterator[tuple[int, list[Stretch]]]:
-    """The likely clauses of doubtful long sentences, by the number of their text."""
+    """The strong evidence in clauses of doubtful long sentences, by the number of their text."""
     doubtful = list[tuple[int, TextVariant, list[Region]]]()
     for (n, variant), odds in zip(read, said):
-        places = [] if variant.strong_only else [one.start for one in odds if one.odds > DOUBT]
+        places = [] if variant.evidence != "any" else [one.start for one in odds if one.odds > DOUBT]
         held = [
             (start, end) for start, end in variant.sentences if bisect_left(places, end) > bisect_left(places, start)
         ]
@@ -203,7 +203,7 @@ def _clauses(
             doubtful.append((n, variant, parts))
     for (n, variant, _), odds in zip(doubtful, judge.log_odds([(one.text, parts) for _, one, parts in doubtful])):
         likely = [(one, _probability(one.odds)) for one in odds]
-        yield n, [Stretch(*variant.source(one.start, one.end), p) for one, p in likely if p >= LIKELY]
+        yield n, [Stretch(*variant.source(one.start, one.end), p) for one, p in likely if p >= STRONG]
 
 
 def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
@@ -217,7 +217,7 @@ def _is_known(one: Stretch, found: Sequence[Stretch]) -> bool:
 def _signs(variant: TextVariant) -> list[Stretch]:
     """The sentences with certain signs, from the sign on; in a strong variant each sentence is searched separately."""
     found = list[Stretch]()
-    for begin, stop in variant.sentences if variant.strong_only else [(0, len(variant.text))]:
+    for begin, stop in variant.sentences if variant.evidence != "any" else [(0, len(variant.text))]:
         for start, end in find_signs(variant.text[begin:stop]):
             number = bisect_left(variant.sentences, (begin + end,))
             close = variant.sentences[number - 1][1] if number else 0

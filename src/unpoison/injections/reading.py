@@ -8,8 +8,10 @@ is an order by its key. A text in an unusual spelling is read in its normal spel
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,9 @@ WALL = "\x1e"
 
 MIN_MARKED = 4
 """Words in a row that the same mark joins, or alone on a line, from which the marks or line ends are left out."""
+
+MAX_FRAGMENT, MAX_WORD = 4, 12
+"""Words of a sentence that is a fragment, and their characters on average: more are words without spaces."""
 
 MIN_NEW = 2
 """Words of a respelled text that the text itself does not have; with fewer, only its layout is unusual."""
@@ -71,6 +76,15 @@ _SETS = re.compile(r"(?:: |= ?)[\"']")
 
 _NAME = re.compile(rf"\s{{0,4}}({NAME})\s{{0,9}}(?::\s{{1,9}}|=\s{{0,9}})")
 """A key of JSON, whose quotation marks are left out, of YAML or of settings; words with spaces may be the order."""
+
+_PARENT = re.compile(
+    rf"(?m)^[^\S\n]{{0,40}}(?:(?:- )?({NAME}):|\[({NAME})\])[^\S\n]*$|[\"']({NAME})[\"']\s{{0,9}}:\s{{0,9}}(?=[\[{{])"
+)
+_BRACKET = re.compile(r"[\[{]|([\]}])")
+_SECTION = re.compile(r"(?m)^[^\S\n]*+()\[")
+_OUTER = re.compile(r"(?m)^([^\S\n]*+)(?!- |\n|\Z)")
+"""A key of YAML, a section of settings or a key of JSON that holds other values; brackets, which end the last, the next
+section, and lines other than items, with their indent."""
 
 _MACHINE = re.compile(read_data("orders.json")["machine"], re.IGNORECASE)
 
@@ -116,13 +130,13 @@ class TextVariant(NamedTuple):
     Attributes:
         text: The text of this form.
         sentences: The positions of its sentences.
-        strong_only: Whether only strong evidence in it counts.
+        evidence: What counts in it: anything, only the strong, or only what is close to certain.
         start, end: The source of each character in the text, shape (n,); None where it is as long as the text.
     """
 
     text: str
     sentences: list[Region]
-    strong_only: bool = False
+    evidence: Literal["any", "strong", "sure"] = "any"
     start: NDArray[np.int64] | None = None
     end: NDArray[np.int64] | None = None
 
@@ -149,10 +163,12 @@ def variants(text: str) -> list[TextVariant]:
         for_machines = [(start, end) for start, end, name in named if name and is_for_machines(name[1])]
         found = [
             TextVariant(plain, [(start, end) for start, end in values if start < end]),
-            TextVariant(plain, for_machines, strong_only=True),
+            TextVariant(plain, for_machines, "strong"),
+            *_composed(plain, _for_machines(text, [(start, end) for start, end in values if start < end])),
         ]
     glued = [part for region in parts for part in _behind_glue(plain, region)]
-    found += [TextVariant(plain, glued, strong_only=True)] if glued else []
+    found += [TextVariant(plain, glued, "strong")] if glued else []
+    found += _composed(plain, _fragments(plain, parts))
     respelled = analysis(plain).part(respell)
     if respelled is not None:
         words = _WORD.findall(respelled.text.lower())
@@ -160,13 +176,76 @@ def variants(text: str) -> list[TextVariant]:
         english = is_english(respelled.text)
         own = sentences(respelled.text)
         own = [one for one in own if only_laid_out or (english and _is_plain(respelled.text[slice(*one)]))]
-        found.append(TextVariant(respelled.text, own, only_laid_out, respelled.start, respelled.end))
+        evidence: Literal["any", "sure"] = "sure" if only_laid_out else "any"
+        found.append(TextVariant(respelled.text, own, evidence, respelled.start, respelled.end))
     return found
 
 
 def is_for_machines(key: str) -> bool:
     """Whether a key is named for a machine that acts, so that its value may be an order that no other key makes one."""
     return _MACHINE.search(key) is not None
+
+
+def _composed(plain: str, lines: Sequence[Sequence[tuple[str, Region]]]) -> Iterator[TextVariant]:
+    """A variant of which each sentence is made of parts of the text, with something before each."""
+    read, sentences, places, size = list[str](), list[Region](), list[NDArray[np.int64]](), 0
+    for line in lines:
+        first = size
+        for before, (start, stop) in line:
+            read.append(before + plain[start:stop])
+            places.append(np.maximum(np.arange(len(read[-1])) - len(before), 0) + start)
+            size += len(read[-1])
+        sentences.append((first, size))
+        read.append(WALL)
+        places.append(places[-1][-1:])
+        size += 1
+    if lines:
+        sources = np.concatenate(places)
+        yield TextVariant("".join(read), sentences, "strong", sources, sources + 1)
+
+
+def _for_machines(text: str, values: Sequence[Region]) -> list[list[tuple[str, Region]]]:
+    """The values in lists, maps and sections named for a machine, each behind that name."""
+    starts = [start for start, _ in values]
+    return [
+        [(f"{name}: ", one)]
+        for name, begin, end in _machine_parents(text)
+        for one in values[bisect_left(starts, begin) : bisect_left(starts, end)]
+    ]
+
+
+def _fragments(plain: str, parts: Sequence[Region]) -> list[list[tuple[str, Region]]]:
+    """Runs of sentences, lines or items of few words, each run as one sentence without their last marks."""
+    runs, last = [list[tuple[str, Region]]()], 0
+    for start, end in parts:
+        bare = plain[start:end].rstrip(".!?\u2026\u3002 ")
+        words = len(bare.split())
+        if not 0 < len(bare) <= words * MAX_WORD or words > MAX_FRAGMENT or WALL in plain[last:start]:
+            runs.append([])
+        if 0 < words <= MAX_FRAGMENT and len(bare) <= words * MAX_WORD:
+            runs[-1].append((" " * bool(runs[-1]), (start, start + len(bare))))
+        last = end
+    return [run for run in runs if len(run) >= MIN_MARKED]
+
+
+def _machine_parents(text: str) -> Iterator[tuple[str, int, int]]:
+    """Each key and section named for a machine that holds other values, and where these begin and end. O(n) time."""
+    close = 0
+    for key in _PARENT.finditer(text):
+        name = key[1] or key[2] or key[3]
+        if key.start() < close or not is_for_machines(name):
+            continue
+        indent = key.start(1) - text.rfind("\n", 0, key.start(1)) - 1 if key[1] else 0
+        depth = 0
+        if key[3]:
+            ends = (
+                one.end() for one in _BRACKET.finditer(text, key.end()) if not (depth := depth + (-1 if one[1] else 1))
+            )
+        else:
+            lines = (_OUTER if key[1] else _SECTION).finditer(text, key.end())
+            ends = (line.start() for line in lines if len(line[1]) <= indent)
+        close = next(ends, len(text))
+        yield name, key.end(), close
 
 
 def _is_plain(sentence: str) -> bool:

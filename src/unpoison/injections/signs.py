@@ -174,7 +174,8 @@ _compiled = cache(re.compile)
 def _templates(signs: Mapping[str, Sequence[str]]) -> Iterator[re.Pattern[str]]:
     roles = rf"{_any(signs['tokens'])}\s?{_any(signs['roles'])}(?:<\|\w{{1,24}}\|>)?"
     heading = _any(signs["headings"])
-    marks = rf"(?:{roles}|{_any(signs['alone'])}(?=\s{{0,2}}\w)|###\s?{heading}:(?=\s{{0,2}}\w))"
+    alone = rf"{_any(signs['alone'])}(?=\s{{0,2}}\w)(?!\s[\w.-]{{1,40}}\s?=)"  # a section
+    marks = rf"(?:{roles}|{alone}|###\s?{heading}:(?=\s{{0,2}}\w))"
     bracketed = rf"###\s?[(\[<]{heading}[)\]>]:?(?=\s{{0,2}}\w)"
     yield re.compile(rf"(?:{_BEGUN}{marks}|{bracketed})(?:\s{{0,2}}[^\n.!?]{{1,{TURN}}})?")
     secret = _any(signs["secrets"]).replace("_", "[ _-]?")
