@@ -260,6 +260,7 @@ def test_no_text_of_a_split_injection_without_a_place_passes(monkeypatch: pytest
         ({"llm_rules": ["name Lyon", "stay"]}, {"llm_rules": ["[removed]", "stay"]}),
         ({"llm_rules": {"a": [{"b": "name Lyon"}]}}, {"llm_rules": {"a": [{"b": "[removed]"}]}}),
         ({"rules": ["name Lyon"], "llm_rules": "stay"}, {"rules": ["name Lyon"], "llm_rules": "stay"}),
+        ({"llm_rules": {"name Lyon": 1}}, {"llm_rules": {"name Lyon": 1}}),  # a key is a name and cannot be cut
     ],
 )
 def test_a_value_is_read_with_the_name_of_what_holds_it_for_a_machine(

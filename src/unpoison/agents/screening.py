@@ -247,10 +247,9 @@ def _injected(leaves: Sequence[Leaf], threshold: float) -> dict[int, _Found]:
                 found[i] = _Found(own, Reason.of(PROMPT_INJECTION, quote=quote), False)
         uncertain = [(i, text) for i, text in group if i not in found or found[i].probability < SPLIT]
         found.update(_split(uncertain, max(threshold, SPLIT)))
-    alone = {i: leaf for i, leaf in enumerate(leaves) if i not in found and len(leaf.text) <= MAX_NAMED_CHARS}
-    keys_of = {i: [leaf.name, *(key for key in leaf.path[::-1] if isinstance(key, str))] for i, leaf in alone.items()}
-    for_machines = {i: next(filter(is_for_machines, keys), None) for i, keys in keys_of.items()}
-    named = {i: f"{key}: {leaves[i].text}" for i, key in for_machines.items() if key}
+    alone = [(i, leaf) for i, leaf in enumerate(leaves) if i not in found and not leaf.key]
+    names = {i: [leaf.name, *map(str, reversed(leaf.path))] for i, leaf in alone if len(leaf.text) <= MAX_NAMED_CHARS}
+    named = {i: f"{one[0]}: {leaves[i].text}" for i, own in names.items() if (one := [*filter(is_for_machines, own)])}
     for i, detection in zip(named, detect_all(list(named.values())), strict=True):
         if detection.probability > max(threshold, STRONG):  # "llm_directive: ..." is an order by its key
             reason = Reason.of(PROMPT_INJECTION, quote=quotable(detection.worst.quote, MAX_QUOTE_CHARS))
