@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from itertools import chain
 from threading import Event
 from typing import Any, Literal
 
@@ -61,7 +62,7 @@ class Cuts(Marked):
 
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         spans = {
-            i: tuple(spans_of(p, [(*found.span(), 0.9, "bad") for found in re.finditer(self.word, p.reading)]))
+            i: tuple(chain(*spans_of(p, [(*found.span(), 0.9, "bad") for found in re.finditer(self.word, p.reading)])))
             for i, p in enumerate(passages)
             if self.word in p.reading
         }

@@ -52,7 +52,7 @@ class CutsStadium(Defense):
     def screening(self, query: Query, passages: tuple[Passage, ...]) -> Flow[Screening]:
         yield from ()
         spans = {
-            i: spans_of(p, [(start, start + len("Levi's Stadium"), 0.9, "stadium")])
+            i: spans_of(p, [(start, start + len("Levi's Stadium"), 0.9, "stadium")])[0]
             for i, p in enumerate(passages)
             if (start := p.reading.find("Levi's Stadium")) >= 0
         }
