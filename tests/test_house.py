@@ -52,7 +52,7 @@ BUDGETS = {
     "modules with one importer": 37,
     "names that nobody imports": 0,
     "modules without a test file of their name": 22,
-    "lines of code in tests": 44_704,
+    "lines of code in tests": 44_705,
     "stays of `unpoison evaluate`": 22,
     "commands": 14,
     "options of one command": 20,
